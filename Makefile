@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV := .venv
+RUN := .venv-run
+SOURCES := $(shell find boards hdl sim dse -type f ! -path '*/__pycache__/*')
+WORKLOAD := conv K=192 C=192 OY=13 OX=13 FY=3 FX=3 S=1 P=1
+
+.PHONY: test lint types simulate clean
+
+test: lint types
+	$(VENV)/bin/python -m pytest -n auto
+
+lint: $(VENV)/.stamp
+	$(VENV)/bin/ruff check .
+
+types: $(VENV)/.stamp
+	$(VENV)/bin/mypy boards hdl sim dse
+
+simulate: $(RUN)/.stamp
+	$(RUN)/bin/nearmac simulate "$(WORKLOAD)" --board papilio-pro --precision w8a8
+
+$(VENV)/.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+# build/ is removed on both sides: setuptools would put its stale files into the wheel.
+$(RUN)/.stamp: pyproject.toml $(SOURCES)
+	rm -rf build
+	$(PYTHON) -m venv $(RUN)
+	$(RUN)/bin/python -m pip install --quiet .
+	rm -rf build
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(RUN) build dist nearmac.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find boards hdl sim dse tests -name __pycache__ -type d -prune -exec rm -rf {} +

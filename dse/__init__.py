@@ -1,0 +1,1 @@
+"""Design-space exploration: workloads, scheduler, prediction, sweep, reports and the ``nearmac`` command."""

@@ -1,0 +1,279 @@
+"""A tiling: the part of a layer that is on chip at once, and the order in which the parts are visited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import prod
+
+from hdl.design import Design
+from hdl.layer import Layer
+from hdl.mapping import Axis, Format, Grouping, ceil_div, channel_alignment, output_beats, x_axis, y_axis
+from hdl.program import LENGTH_BITS
+
+
+class Order(StrEnum):
+    """Which tile loops are outermost. Channel tiles are always innermost: their partial sums stay on chip."""
+
+    WEIGHTS_OUTER = "weights_outer"  # a weight tile stays while the pixel tiles pass
+    PIXELS_OUTER = "pixels_outer"  # a pixel tile stays while the weight tiles pass
+
+
+LOOPS = {
+    Order.WEIGHTS_OUTER: ("S", "K", "B", "Y", "X", "C"),
+    Order.PIXELS_OUTER: ("B", "Y", "X", "S", "K", "C"),
+}
+"""Tile loops, outermost first. S: supergroups (:class:`hdl.mapping.Grouping`), K: their output channels, C: input words."""
+
+MAX_BURST_BEATS = (1 << LENGTH_BITS) - 1
+INPUT_LOOPS = frozenset("SBYXC")
+WEIGHT_LOOPS = frozenset("SKC")
+PARAMETER_LOOPS = frozenset("SK")
+OUTPUT_LOOPS = frozenset("SKBYX")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """Tile sizes; every tile has them but the last of each loop, which may be smaller.
+
+    ``ts`` supergroups; ``tk`` output channels of a supergroup; ``tc`` input words of a supergroup; ``ty``, ``tx`` output rows and
+    columns. With ``tk`` or ``tc`` below the whole, ``ts`` is 1.
+    """
+
+    ts: int
+    tk: int
+    tc: int
+    ty: int
+    tx: int
+    order: Order = Order.WEIGHTS_OUTER
+
+    def __str__(self) -> str:
+        return f"ts={self.ts} tk={self.tk} tc={self.tc} ty={self.ty} tx={self.tx} order={self.order}"
+
+
+class IllegalTiling(Exception):
+    """A tiling that the hardware cannot run for this layer and design; the message says why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One tile's part of one loop: ``start`` and ``size`` along it."""
+
+    start: int
+    size: int
+
+
+def parts(total: int, size: int) -> list[Part]:
+    return [Part(start, min(size, total - start)) for start in range(0, total, size)]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A tile's rows (or columns) on the input grid (:class:`hdl.mapping.Axis`).
+
+    ``low``, ``high``: real rows relative to the first that its outputs touch; ``band``: output rows of a lane; ``shift``: rows
+    that no lane stores, by which the bank's frame is moved up.
+    """
+
+    part: Part
+    low: int
+    high: int
+    band: int
+    shift: int
+
+    @property
+    def rows(self) -> int:
+        return self.high - self.low
+
+
+class TilePlan:
+    """Everything about a tiled layer that both program and prediction are made from.
+
+    Raises
+    ------
+    IllegalTiling: tile boundaries that words, beats or the padding logic do not allow.
+    """
+
+    def __init__(self, design: Design, layer: Layer, tiling: Tiling) -> None:
+        self.design, self.layer, self.tiling = design, layer, tiling
+        self.grouping = group = Grouping.of(design, layer)
+        self.y_axis, self.x_axis = y_axis(layer), x_axis(layer)
+        self.input_format, self.weight_format = Format.of(design, "input"), Format.of(design, "weight")
+        self.loops = {
+            "S": parts(group.count, tiling.ts), "K": parts(group.outputs, tiling.tk), "C": parts(group.words, tiling.tc),
+            "B": parts(layer.B, 1), "Y": parts(layer.OY, tiling.ty), "X": parts(layer.OX, tiling.tx),
+        }
+        self._check_channels()
+        self.y_windows = self._windows(self.y_axis, self.loops["Y"], design.lanes)
+        self.x_windows = self._windows(self.x_axis, self.loops["X"], 1)
+        for name, windows in (("ty", self.y_windows), ("tx", self.x_windows)):
+            self._check_middle(name, windows)
+        self._measure()
+        self._check_lengths()
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    def _check_channels(self) -> None:
+        tiling, group = self.tiling, self.grouping
+        count = {name: len(loop) for name, loop in self.loops.items()}
+        if tiling.ts > 1 and (count["K"] > 1 or count["C"] > 1):
+            raise IllegalTiling("several groups in a tile need all of their channels")
+        if group.packed > 1 and count["K"] > 1:
+            raise IllegalTiling("packed groups need all of their output channels")
+        align = channel_alignment(self.design)
+        if count["S"] > 1 and tiling.ts * group.outputs % align:
+            raise IllegalTiling("output channels of a tile of groups end inside a beat")
+        if count["K"] > 1 and tiling.tk % align:
+            raise IllegalTiling("output channels of a tile end inside a beat")
+        if count["C"] > 1 and tiling.tc % self.input_format.words_per_entry:
+            raise IllegalTiling("input words of a channel tile end inside a beat")
+        if count["S"] > 1 and tiling.ts * group.words % self.input_format.words_per_entry:
+            raise IllegalTiling("input words of a tile of groups end inside a beat")
+        if self.design.drains_per_lane > 1:
+            step = self.design.drains_per_lane
+            if (group.count > 1 or count["K"] > 1) and (group.outputs % step or tiling.tk % step):
+                raise IllegalTiling("output channels of a tile are no multiple of the drains of a lane")
+        if count["C"] > 1 and not self.design.psum_bytes:
+            raise IllegalTiling("channel tiles need a psum RAM")
+
+    def _windows(self, axis: Axis, loop: list[Part], lanes: int) -> list[Window]:
+        windows = []
+        for part in loop:
+            low, high = axis.window(part.start, part.size)
+            band = ceil_div(part.size, lanes)
+            used = range(ceil_div(part.size, band))
+            shift = min(max(0, low - lane * band * axis.stride) for lane in used)
+            if high <= low:
+                raise IllegalTiling("a tile lies in the padding altogether")
+            windows.append(Window(part, low, high, band, shift))
+        return windows
+
+    def _check_middle(self, name: str, windows: list[Window]) -> None:
+        """The hardware knows first, middle and last tiles: all middle ones must look alike."""
+        middle = {(w.low, w.high, w.band, w.shift) for w in windows[1:-1]}
+        if len(middle) > 1:
+            raise IllegalTiling(f"{name}: more than the first and last tile touch the padding")
+
+    def _check_lengths(self) -> None:
+        """Bursts and counters of the hardware have finite fields."""
+        first = {name: loop[0] for name, loop in self.loops.items()}
+        columns = max(window.rows for window in self.x_windows)
+        lengths = {
+            "weights of a tile": self.weight_beats(first["S"], first["K"], first["C"]),
+            "parameters of a tile": self.parameter_beats(first["S"], first["K"]),
+            "input row of a tile": columns * self.pixel_beats if self.input_is_contiguous else 0,
+            "output row of a tile": first["X"].size * self.output_tile_beats(first["S"], first["K"]),
+        }
+        for what, beats in lengths.items():
+            if beats > MAX_BURST_BEATS:
+                raise IllegalTiling(f"{what} are {beats} beats, over {MAX_BURST_BEATS}")
+
+    # -- sizes on chip ------------------------------------------------------------------------------------------------
+
+    def _measure(self) -> None:
+        tiling, group, design, layer = self.tiling, self.grouping, self.design, self.layer
+        y, x = self.y_axis, self.x_axis
+        frames = []
+        for window in self.y_windows:
+            span = y.span(window.band)
+            for lane in range(ceil_div(window.part.size, window.band)):
+                frames.append(min(span, window.high - lane * window.band * y.stride) - window.shift)
+        self.frame_rows = max(frames)
+        self.frame_columns = max(window.rows for window in self.x_windows)
+        whole_words = group.count * group.words
+        self.pixel_beats = self.input_format.beats(whole_words)  # of a whole pixel in external memory
+        self.pixel_entries = max(self.input_entries(s, c) for s in self.loops["S"] for c in self.loops["C"])
+        self.row_entries = self.frame_columns * self.pixel_entries
+        self.input_slot = self.frame_rows * self.row_entries
+        self.output_pixel_beats = design_output_pixel(design, layer.K)
+        self.weight_slot = max(self.weight_entries(s, k, c) for s in self.loops["S"] for k in self.loops["K"]
+                               for c in self.loops["C"])
+        most_channels = tiling.ts * max(part.size for part in self.loops["K"])
+        self.parameter_slot = ceil_div(most_channels, design.drains_per_lane)
+        band, columns = self.y_windows[0].band, self.loops["X"][0].size
+        self.output_slot = band * columns * max(self.output_tile_beats(s, k) for s in self.loops["S"] for k in self.loops["K"])
+        blocks = self.loops["S"][0].size * group.passes * max(self.blocks(k) for k in self.loops["K"])
+        self.psum_entries = band * columns * blocks * design.drain_steps if len(self.loops["C"]) > 1 else 0
+
+    def blocks(self, k: Part) -> int:
+        """Array blocks of a supergroup's part of output channels, in one pass."""
+        return ceil_div(k.size, self.design.rows) if self.grouping.packed == 1 else self.grouping.blocks
+
+    def groups_in_pixel(self, s: Part, k: Part) -> int:
+        """Pixel groups (array blocks) of one pixel."""
+        return s.size * self.grouping.passes * self.blocks(k)
+
+    def records(self, k: Part) -> int:
+        """Weight runs of one supergroup."""
+        return k.size if self.grouping.packed == 1 else self.grouping.group_outputs
+
+    def vectors(self, c: Part) -> int:
+        """Operand vectors of a reduction: L."""
+        return c.size * self.layer.FY * self.layer.FX
+
+    def run_entries(self, c: Part) -> int:
+        return self.weight_format.entries(self.vectors(c))
+
+    def weight_entries(self, s: Part, k: Part, c: Part) -> int:
+        """Entries of every row's weight bank that a tile occupies."""
+        return s.size * self.blocks(k) * self.run_entries(c)
+
+    def weight_beats(self, s: Part, k: Part, c: Part) -> int:
+        return s.size * self.records(k) * self.run_entries(c) * self.weight_format.beats_per_entry
+
+    def parameter_beats(self, s: Part, k: Part) -> int:
+        return s.size * k.size * self.design.parameter_beats
+
+    def input_entries(self, s: Part, c: Part) -> int:
+        """Entries of one pixel's part."""
+        words = s.size * self.grouping.words if len(self.loops["C"]) == 1 else c.size
+        return self.input_format.entries(words)
+
+    def input_beats(self, s: Part, c: Part) -> int:
+        return self.input_entries(s, c) * self.input_format.beats_per_entry
+
+    @property
+    def input_is_contiguous(self) -> bool:
+        """A row of a tile is one burst: whole pixels side by side."""
+        return len(self.loops["C"]) == 1 and len(self.loops["S"]) == 1 and self.x_axis.step == 1
+
+    def output_tile_beats(self, s: Part, k: Part) -> int:
+        """Beats of one pixel's part of a tile's output."""
+        return output_beats(self.design, s.size * k.size)
+
+    @property
+    def output_is_contiguous(self) -> bool:
+        whole = len(self.loops["K"]) == 1 and len(self.loops["S"]) == 1
+        return whole and output_beats(self.design, self.layer.K) == self.output_pixel_beats
+
+    def changes(self, loops: frozenset[str]) -> int:
+        """How many times data that depends on ``loops`` is loaded (or stored): once a tile that differs in one of them."""
+        names = LOOPS[self.tiling.order]
+        innermost = max((at for at, name in enumerate(names) if name in loops and len(self.loops[name]) > 1), default=-1)
+        return prod(len(self.loops[name]) for name in names[:innermost + 1])
+
+    def slots(self, loops: frozenset[str]) -> int:
+        """Regions of a bank: two where loading one overlaps using the other, one for what is loaded once."""
+        return 2 if self.changes(loops) > 1 else 1
+
+    def needs(self) -> dict[str, tuple[int, int]]:
+        """Bank kind -> (entries needed, entries there)."""
+        design = self.design
+        entries = {
+            "input": self.input_slot * self.slots(INPUT_LOOPS),
+            "weight": self.weight_slot * self.slots(WEIGHT_LOOPS),
+            "output": self.output_slot * self.slots(OUTPUT_LOOPS),
+            "parameter": self.parameter_slot * self.slots(PARAMETER_LOOPS),
+        }
+        if self.psum_entries:
+            entries["psum"] = self.psum_entries
+        return {kind: (need, design.bank_depth(kind)) for kind, need in entries.items()}
+
+    @property
+    def fits(self) -> bool:
+        return all(need <= there for need, there in self.needs().values())
+
+
+def design_output_pixel(design: Design, channels: int) -> int:
+    """Beats from one pixel of an output tensor to the next: its words, padded to whole beats."""
+    return Format.of(design, "output").beats(ceil_div(channels, design.cols))

@@ -1,0 +1,1 @@
+"""Workloads: layers written in place, layer and design files."""

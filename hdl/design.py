@@ -1,0 +1,384 @@
+"""A design point: one frozen, validated object from which hardware, golden model, resources and cycles are derived."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from hdl.errors import InputError, nearest
+from hdl.ram import RamShape, ram_shape
+
+ELEMENT_BITS = (1, 2, 4, 8, 16)
+BUS_BITS = (16, 32, 64, 128, 256)
+MULTIPLIER_BITS = 17  # requantisation multiplier, unsigned
+SHIFT_BITS = 6
+SHIFT_MAX = 47
+MIN_DSP_PRODUCT_BITS = 9  # Yosys' xc6s mapping leaves narrower products in LUTs (DSP_Y_MINWIDTH)
+MAX_ACCUMULATOR_BITS = 48  # the DSP48A1's P register
+MAX_ARRAY = 64  # rows, lanes
+MAX_COLS = 512
+MAX_MULTIPLIER_COLS = 128  # the columns' group numbers are fields of the program
+MAX_BANK_DEPTH = 1 << 16
+
+
+class Dataflow(StrEnum):
+    """Which operand stays in the array while it is used."""
+
+    OUTPUT_STATIONARY = "output_stationary"
+
+
+class Multiplier(StrEnum):
+    """What the array's products are made of."""
+
+    DSP = "dsp"
+    LUT = "lut"
+
+
+class Accumulate(StrEnum):
+    """``tree``: the columns' products are summed into one accumulator a row and lane; ``per_column``: every column keeps
+    its own sum and they are added on the way out."""
+
+    TREE = "tree"
+    PER_COLUMN = "per_column"
+
+
+class OutputMultiplier(StrEnum):
+    """The output stage's multiplier: one result a cycle in DSPs or LUTs, or shift-and-add with an interval of 18 cycles."""
+
+    DSP = "dsp"
+    LUT = "lut"
+    SERIAL = "serial"
+
+
+def parse_precision(text: str, *, where: str = "--precision") -> tuple[int, int]:
+    """``"w8a4"`` -> (weight bits, activation bits)."""
+    match = re.fullmatch(r"w(\d+)a(\d+)", text) if isinstance(text, str) else None
+    bits = tuple(int(part) for part in match.groups()) if match else ()
+    if len(bits) != 2 or any(b not in ELEMENT_BITS for b in bits):
+        choices = [f"w{w}a{a}" for w in ELEMENT_BITS for a in ELEMENT_BITS]
+        near = nearest(text, choices)
+        raise InputError("not a precision", where=where, value=text, allowed="wNaM with N and M of 1, 2, 4, 8, 16",
+                         suggestion=f"nearest: {near}" if near else "for example w8a8")
+    return bits[0], bits[1]
+
+
+def parse_array(text: str, *, where: str = "--array") -> tuple[int, int, int]:
+    """``"4x4x1"`` -> (rows, cols, lanes)."""
+    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})x(\d{1,4})", text) if isinstance(text, str) else None
+    if not match:
+        raise InputError("not an array", where=where, value=text, allowed="ROWSxCOLSxLANES",
+                         suggestion="for example 4x4x1")
+    rows, cols, lanes = (int(part) for part in match.groups())
+    return rows, cols, lanes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """An accelerator: array, precision, banks and bus.
+
+    Parameters
+    ----------
+    rows: output channels in parallel, 1..64.
+    cols: input channels in parallel (dot-product width), 1..128 (w1a1: 1..512).
+    lanes: bands of output rows in parallel, 1..64.
+    weight_bits, activation_bits: 1, 2, 4, 8 or 16; both 1 means XNOR-popcount.
+    accumulator_bits: signed accumulator, 8..48; ``Layer`` checks say when it could overflow.
+    multiplier: array products in ``dsp`` (products of 9 bits and more) or ``lut``. XNOR has none and takes ``lut``.
+    accumulate: ``tree`` or ``per_column`` (not for XNOR).
+    drains: parallel result paths; either a divisor of ``lanes``, or ``lanes`` times a power of two that divides
+        ``rows`` and ``cols`` and whose elements fit a beat.
+    output_multiplier: multiplier of the output stage; unused (and ``serial``) with 1-bit activations, which use thresholds.
+    input_bytes, weight_bytes, output_bytes, psum_bytes: total bank capacity of a kind (all lanes or rows together);
+        ``psum_bytes`` 0 leaves the partial-sum RAM out, and then a layer's channels cannot be tiled.
+    bus_bits: width of a beat of the external memory channel: 16, 32, 64, 128 or 256.
+    clock_mhz: core clock, 1..1000.
+    counters: build the performance counters.
+    dataflow: ``output_stationary``.
+    """
+
+    rows: int
+    cols: int
+    lanes: int = 1
+    weight_bits: int = 8
+    activation_bits: int = 8
+    accumulator_bits: int = 32
+    multiplier: Multiplier = Multiplier.DSP
+    accumulate: Accumulate = Accumulate.TREE
+    drains: int = 1
+    output_multiplier: OutputMultiplier = OutputMultiplier.SERIAL
+    input_bytes: int = 16384
+    weight_bytes: int = 16384
+    output_bytes: int = 2048
+    psum_bytes: int = 0
+    bus_bits: int = 16
+    clock_mhz: float = 100.0
+    counters: bool = True
+    dataflow: Dataflow = Dataflow.OUTPUT_STATIONARY
+
+    def __post_init__(self) -> None:
+        for name, enum in (("multiplier", Multiplier), ("accumulate", Accumulate), ("dataflow", Dataflow),
+                           ("output_multiplier", OutputMultiplier)):
+            object.__setattr__(self, name, _enum(name, enum, getattr(self, name)))
+        for name, low, high in (("rows", 1, MAX_ARRAY), ("cols", 1, MAX_COLS), ("lanes", 1, MAX_ARRAY), ("drains", 1, 4096),
+                                ("accumulator_bits", 8, MAX_ACCUMULATOR_BITS), ("input_bytes", 1, 1 << 26),
+                                ("weight_bytes", 1, 1 << 26), ("output_bytes", 1, 1 << 26), ("psum_bytes", 0, 1 << 26)):
+            _integer(name, getattr(self, name), low, high)
+        for name, choices in (("weight_bits", ELEMENT_BITS), ("activation_bits", ELEMENT_BITS), ("bus_bits", BUS_BITS)):
+            _choice(name, getattr(self, name), choices)
+        if not isinstance(self.counters, bool):
+            raise InputError("must be true or false", where="design.counters", value=self.counters)
+        clock = self.clock_mhz
+        if isinstance(clock, bool) or not isinstance(clock, int | float) or not 1 <= clock <= 1000:
+            raise InputError("clock out of range", where="design.clock_mhz", value=clock, allowed="1 to 1000 (MHz)")
+        object.__setattr__(self, "clock_mhz", float(clock))
+        _integer("cols", self.cols, 1, MAX_COLS if self.is_xnor else MAX_MULTIPLIER_COLS)
+        self._check_multiplier()
+        self._check_drains()
+        for kind in ("input", "weight", "output"):
+            self._check_depth(kind)
+        if self.psum_bytes:
+            self._check_depth("psum")
+
+    # -- what the hardware is made of ---------------------------------------------------------------------------------
+
+    @property
+    def precision(self) -> str:
+        """``"w8a8"``: weight and activation bits."""
+        return f"w{self.weight_bits}a{self.activation_bits}"
+
+    @property
+    def array(self) -> str:
+        """``"4x4x1"``: rows, columns, lanes."""
+        return f"{self.rows}x{self.cols}x{self.lanes}"
+
+    @property
+    def macs_per_cycle(self) -> int:
+        return self.rows * self.cols * self.lanes
+
+    @property
+    def is_xnor(self) -> bool:
+        """Both operands are 1 bit: XNOR-popcount instead of multipliers."""
+        return self.weight_bits == 1 and self.activation_bits == 1
+
+    @property
+    def has_threshold_output(self) -> bool:
+        """1-bit outputs compare the accumulator with a threshold instead of requantising."""
+        return self.activation_bits == 1
+
+    @property
+    def weight_operand_bits(self) -> int:
+        """Signed multiplier operand: a 1-bit weight is +1 or -1, which takes 2 bits."""
+        return max(2, self.weight_bits)
+
+    @property
+    def activation_operand_bits(self) -> int:
+        """Signed multiplier operand after the zero point is subtracted; a 1-bit activation is +1 or -1."""
+        return self.activation_bits + 1
+
+    @property
+    def product_bits(self) -> int:
+        return self.weight_operand_bits + self.activation_operand_bits
+
+    @property
+    def array_dsps(self) -> int:
+        """DSP blocks of the array: one a product, or none."""
+        return self.macs_per_cycle if self.multiplier is Multiplier.DSP else 0
+
+    # -- drains -------------------------------------------------------------------------------------------------------
+
+    @property
+    def drains_per_lane(self) -> int:
+        """Results of one lane that leave in the same step (1 when a drain serves one lane or several)."""
+        return max(1, self.drains // self.lanes)
+
+    @property
+    def lanes_per_drain(self) -> int:
+        return max(1, self.lanes // self.drains)
+
+    @property
+    def drain_steps(self) -> int:
+        """Results that each drain moves for one pixel group: rows*lanes/drains."""
+        return self.rows * self.lanes // self.drains
+
+    # -- words, beats and banks ---------------------------------------------------------------------------------------
+
+    def word_bits(self, kind: str) -> int:
+        """Bits of one word (``cols`` elements) of ``"input"``, ``"weight"`` or ``"output"`` data."""
+        return self.cols * (self.weight_bits if kind == "weight" else self.activation_bits)
+
+    def word_slot_bits(self, kind: str) -> int:
+        """A word as it travels: padded to whole beats, or to a power-of-two fraction of one."""
+        bits = self.word_bits(kind)
+        if bits >= self.bus_bits:
+            return -(-bits // self.bus_bits) * self.bus_bits
+        return 1 << (bits - 1).bit_length()
+
+    def words_per_entry(self, kind: str) -> int:
+        """Words in one bank entry: 1, or the words of a beat when several share it."""
+        return max(1, self.bus_bits // self.word_slot_bits(kind))
+
+    def beats_per_entry(self, kind: str) -> int:
+        """Beats in one bank entry: the beats of a word, or 1."""
+        return max(1, self.word_slot_bits(kind) // self.bus_bits)
+
+    @property
+    def parameter_bits(self) -> int:
+        """Output-stage parameters of one channel: bias, multiplier, shift; or threshold and flip."""
+        if self.has_threshold_output:
+            return self.accumulator_bits + 1 + 1
+        return self.accumulator_bits + MULTIPLIER_BITS + SHIFT_BITS
+
+    @property
+    def parameter_beats(self) -> int:
+        return -(-self.parameter_bits // self.bus_bits)
+
+    def bank_count(self, kind: str) -> int:
+        """Banks of a kind: one a row (weight), a lane (input, output), a drain (psum), a drain of a lane (parameter)."""
+        return {"weight": self.rows, "input": self.lanes, "output": self.lanes, "psum": self.drains,
+                "parameter": self.drains_per_lane, "program": 1}[kind]
+
+    def bank_width_bits(self, kind: str) -> int:
+        """Stored bits of one entry (the beat padding of a long word is not stored)."""
+        if kind in ("input", "weight"):
+            slots = self.words_per_entry(kind)
+            return self.word_bits(kind) if slots == 1 else self.bus_bits
+        return {"output": self.bus_bits, "psum": self.accumulator_bits, "parameter": self.parameter_bits,
+                "program": PROGRAM_WORD_BITS}[kind]
+
+    def bank_shape(self, kind: str) -> RamShape:
+        """The block RAM of one bank: at least the capacity asked for, in whole 18-Kb RAMs."""
+        return ram_shape(self.bank_width_bits(kind), self._entries_asked(kind))
+
+    def bank_depth(self, kind: str) -> int:
+        """Entries of each bank of a kind: what its whole block RAMs hold, a power of two."""
+        return self.bank_shape(kind).depth
+
+    @property
+    def bank_kinds(self) -> tuple[str, ...]:
+        """Every kind of RAM that the design has."""
+        return ("input", "weight", "output", "parameter", "program", *(("psum",) if self.psum_bytes else ()))
+
+    def bank_rams(self, kind: str) -> int:
+        """18-Kb block RAMs of all banks of a kind."""
+        return self.bank_count(kind) * self.bank_shape(kind).blocks
+
+    @property
+    def block_rams(self) -> int:
+        """18-Kb block RAMs of the whole design."""
+        return sum(self.bank_rams(kind) for kind in self.bank_kinds)
+
+    def _entries_asked(self, kind: str) -> int:
+        if kind in FIXED_DEPTHS:
+            return FIXED_DEPTHS[kind]
+        total = {"input": self.input_bytes, "weight": self.weight_bytes, "output": self.output_bytes,
+                 "psum": self.psum_bytes}[kind]
+        return total * 8 // (self.bank_count(kind) * self.bank_width_bits(kind))
+
+    # -- construction -------------------------------------------------------------------------------------------------
+
+    def with_(self, **changes: Any) -> Design:
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the YAML file holds them."""
+        return {key: (str(value) if isinstance(value, StrEnum) else value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Any, *, where: str = "design") -> Design:
+        """Inverse of :meth:`to_dict`; refuses unknown and missing keys by name."""
+        if not isinstance(data, dict):
+            raise InputError("must be a mapping of design options", where=where, value=data)
+        known = [field.name for field in fields(cls)]
+        for key in data:
+            if key not in known:
+                near = nearest(key, known)
+                raise InputError("unknown key", where=f"{where}.{key}", value=data[key], allowed=", ".join(known),
+                                 suggestion=f"nearest: {near}" if near else None)
+        for key in ("rows", "cols"):
+            if key not in data:
+                raise InputError(f"missing key {key!r}", where=where, allowed="a whole number from 1")
+        try:
+            return cls(**data)
+        except InputError as error:
+            location = (error.where or "").replace("design", where, 1)
+            raise InputError(error.what, where=location or where, allowed=error.allowed, suggestion=error.suggestion,
+                             **({"value": error.value} if error.has_value else {})) from None
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    def _check_multiplier(self) -> None:
+        if self.is_xnor:
+            if self.multiplier is Multiplier.DSP:
+                raise InputError("w1a1 uses XNOR-popcount and no multiplier", where="design.multiplier",
+                                 value=str(self.multiplier), allowed="lut")
+            if self.accumulate is Accumulate.PER_COLUMN:
+                raise InputError("w1a1 counts all columns together", where="design.accumulate",
+                                 value=str(self.accumulate), allowed="tree")
+        elif self.multiplier is Multiplier.DSP and self.product_bits < MIN_DSP_PRODUCT_BITS:
+            raise InputError(
+                f"products of {self.weight_operand_bits} x {self.activation_operand_bits} bits are too narrow for a DSP block "
+                f"(synthesis keeps products under {MIN_DSP_PRODUCT_BITS} bits in LUTs)",
+                where="design.multiplier", value=str(self.multiplier), allowed="lut")
+        if self.has_threshold_output and self.output_multiplier is not OutputMultiplier.SERIAL:
+            raise InputError("1-bit outputs use thresholds and no output multiplier", where="design.output_multiplier",
+                             value=str(self.output_multiplier), allowed="serial (nothing is built)")
+        least = self.product_bits if not self.is_xnor else 2
+        if self.accumulator_bits < least + 1:
+            raise InputError(f"accumulator narrower than one product of {least} bits and a sign", where="design.accumulator_bits",
+                             value=self.accumulator_bits, allowed=f"{least + 1} to {MAX_ACCUMULATOR_BITS}")
+
+    def legal_drains(self) -> list[int]:
+        """Every legal value of ``drains`` for this array."""
+        shared = [self.lanes // n for n in range(1, self.lanes + 1) if self.lanes % n == 0]
+        several = [self.lanes * p for p in (2, 4, 8, 16, 32, 64)
+                   if self.rows % p == 0 and self.cols % p == 0 and p * self.activation_bits <= self.bus_bits]
+        return sorted({*shared, *several})
+
+    def _check_drains(self) -> None:
+        legal = self.legal_drains()
+        if self.drains not in legal:
+            closest = min(legal, key=lambda n: abs(n - self.drains))
+            raise InputError(f"a {self.array} array cannot have this many drains", where="design.drains", value=self.drains,
+                             allowed=", ".join(map(str, legal)), suggestion=f"nearest: {closest}")
+
+    def _check_depth(self, kind: str) -> None:
+        entries, count, width = self._entries_asked(kind), self.bank_count(kind), self.bank_width_bits(kind)
+        value = getattr(self, f"{kind}_bytes")
+        if entries < 1:
+            least = -(-count * width // 8)
+            raise InputError(f"{count} bank(s) of {width} bits do not get an entry each", where=f"design.{kind}_bytes",
+                             value=value, allowed=f"at least {least} bytes")
+        if self.bank_depth(kind) > MAX_BANK_DEPTH:
+            most = MAX_BANK_DEPTH * count * width // 8
+            raise InputError(f"banks of over {MAX_BANK_DEPTH} entries", where=f"design.{kind}_bytes", value=value,
+                             allowed=f"at most {most} bytes")
+
+
+PROGRAM_WORD_BITS = 32
+PROGRAM_DEPTH = 512
+FIXED_DEPTHS = {"program": PROGRAM_DEPTH, "parameter": 512}
+
+
+def _enum(name: str, enum: type[StrEnum], value: object) -> StrEnum:
+    try:
+        return enum(str(value))
+    except ValueError:
+        near = nearest(value, list(enum))
+        raise InputError("not a choice", where=f"design.{name}", value=value, allowed=", ".join(enum),
+                         suggestion=f"nearest: {near}" if near else None) from None
+
+
+def _integer(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InputError("out of range" if isinstance(value, int) else "must be a whole number",
+                         where=f"design.{name}", value=value, allowed=f"{low} to {high}")
+
+
+def _choice(name: str, value: object, choices: tuple[int, ...]) -> None:
+    if isinstance(value, bool) or value not in choices:
+        ints = [c for c in choices if isinstance(value, int | float)]
+        near = min(ints, key=lambda c: abs(c - value)) if ints else None  # type: ignore[operator]
+        raise InputError("not a choice", where=f"design.{name}", value=value, allowed=", ".join(map(str, choices)),
+                         suggestion=f"nearest: {near}" if near else None)

@@ -1,0 +1,278 @@
+"""The issue unit: walks a tile's pixels and taps, and issues one operand vector a cycle."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.wiring import In, Out
+
+from hdl.design import Design
+from hdl.program import COORDINATE_BITS, Stage, address_bits, fields, has_columns, slot_bits
+from hdl.sequencer import stage_layout
+
+
+def group_layout(design: Design) -> StructLayout:
+    """What the drain must know of a pixel group: see :class:`IssueUnit`."""
+    return StructLayout({
+        "final_block": unsigned(1),  # the last, maybe partial, block of a supergroup's output channels
+        "pixel_end": unsigned(1),  # the last block of its pixel
+        "tile_end": unsigned(1),  # the last group of the tile
+        "lanes": unsigned(design.lanes),  # lanes whose output row exists
+    })
+
+
+class GroupWalker(wiring.Component):
+    """Walks a tile's pixel groups: for each pixel (y, x) its supergroups, passes and blocks of output channels.
+
+    Holds the next group ready in its members; ``take`` moves on to the one after it, in the next cycle. Throughput: a group a
+    cycle. ``start`` loads the tile; the first group is ready in the next cycle.
+
+    Members
+    -------
+    start, take: strobes. ready: a group is on the members below.
+    input_word, weight_word: bank addresses of its first operands. y, x: grid coordinate of its first tap. slot: number of the
+    word's group that row 0 works on. group: for the drain.
+    """
+
+    def __init__(self, *, design: Design) -> None:
+        self._design = design
+        super().__init__({
+            "config": In(stage_layout(design, Stage.CONFIG)),
+            "tile": In(stage_layout(design, Stage.COMPUTE)),
+            "start": In(1),
+            "take": In(1),
+            "ready": Out(1),
+            "input_word": Out(address_bits(design, "input")),
+            "weight_word": Out(address_bits(design, "weight")),
+            "y": Out(COORDINATE_BITS),
+            "x": Out(COORDINATE_BITS),
+            "slot": Out(slot_bits(design)),
+            "group": Out(group_layout(design)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design, config, tile = self._design, self.config, self.tile
+        bits = {field.name: field.bits for field in fields(design).values()}
+        block, supergroup = Signal(bits["blocks_last"]), Signal(bits["groups_last"])
+        x, y = Signal(bits["x_last"]), Signal(bits["y_last"])
+        pixel, row = Signal.like(self.input_word), Signal.like(self.input_word)  # first word of the pixel, of the row
+        group_weights = Signal.like(self.weight_word)  # first weight word of the supergroup
+
+        passes_done = Const(1)
+        if has_columns(design):
+            passed = Signal(bits["passes_last"])
+            passes_done = passed == config.passes_last
+        last_block = block == tile.blocks_last
+        last_in_supergroup = last_block & passes_done
+        last_in_pixel = last_in_supergroup & (supergroup == tile.groups_last)
+        last_in_row = last_in_pixel & (x == tile.x_last)
+        last_in_tile = last_in_row & (y == tile.y_last)
+        m.d.comb += [
+            self.group.final_block.eq(last_in_supergroup),
+            self.group.pixel_end.eq(last_in_pixel),
+            self.group.tile_end.eq(last_in_tile),
+        ]
+        self._elaborate_lanes(m, y)
+
+        # Exactly one loop level advances; all inner ones start over.
+        base, stride = Signal.like(self.input_word), Signal.like(self.input_word)
+        with m.If(last_in_row):
+            m.d.comb += [base.eq(row), stride.eq(config.pixel_y_words)]
+        with m.Elif(last_in_pixel):
+            m.d.comb += [base.eq(pixel), stride.eq(config.pixel_x_words)]
+        with m.Else():
+            m.d.comb += [base.eq(self.input_word), stride.eq(Mux(last_in_supergroup, config.group_words, 0))]
+        following = (base + stride)[:len(base)]
+        run_end = (self.weight_word + tile.run_words)[:len(self.weight_word)]
+
+        with m.If(self.start):
+            m.d.sync += [
+                self.ready.eq(1), block.eq(0), supergroup.eq(0), x.eq(0), y.eq(0), self.slot.eq(0), self.x.eq(0), self.y.eq(0),
+                *(signal.eq(tile.input_word) for signal in (self.input_word, pixel, row)),
+                *(signal.eq(tile.weight_word) for signal in (self.weight_word, group_weights)),
+            ]
+            if has_columns(design):
+                m.d.sync += passed.eq(0)
+        with m.Elif(self.take):
+            m.d.sync += [self.input_word.eq(following), block.eq(block + 1), self.weight_word.eq(run_end)]
+            with m.If(last_block):
+                m.d.sync += block.eq(0)
+                if has_columns(design):
+                    m.d.sync += [passed.eq(passed + 1), self.slot.eq(self.slot + config.slots_per_pass),
+                                 self.weight_word.eq(group_weights)]
+            with m.If(last_in_supergroup):
+                m.d.sync += [supergroup.eq(supergroup + 1), self.weight_word.eq(run_end), group_weights.eq(run_end)]
+                if has_columns(design):
+                    m.d.sync += [passed.eq(0), self.slot.eq(0)]
+            with m.If(last_in_pixel):
+                m.d.sync += [supergroup.eq(0), pixel.eq(following), x.eq(x + 1), self.x.eq(self.x + config.stride_x),
+                             self.weight_word.eq(tile.weight_word), group_weights.eq(tile.weight_word)]
+            with m.If(last_in_row):
+                m.d.sync += [row.eq(following), x.eq(0), self.x.eq(0), y.eq(y + 1), self.y.eq(self.y + config.stride_y)]
+            with m.If(last_in_tile):
+                m.d.sync += self.ready.eq(0)
+        return m
+
+    def _elaborate_lanes(self, m: Module, y: Signal) -> None:
+        """Lane l exists while its output row, y + l * (rows a lane), is inside the tile."""
+        if self._design.lanes == 1:
+            m.d.comb += self.group.lanes.eq(1)
+            return
+        left = Signal(signed(len(self.tile.tile_rows) + 2), name="rows_left_0")
+        m.d.comb += left.eq(self.tile.tile_rows)
+        exists = []
+        for lane in range(self._design.lanes):
+            exists.append(y.as_unsigned() < left)
+            # A chain of registers: it settles long before the first group is drained, and no path is longer than one adder.
+            following = Signal.like(left, name=f"rows_left_{lane + 1}")
+            m.d.sync += following.eq(left - self.tile.y_last - 1)
+            left = following
+        m.d.comb += self.group.lanes.eq(Cat(exists))
+
+
+class IssueUnit(wiring.Component):
+    """Issues a tile's operand vectors: bank addresses in one cycle, array control in the next, when the words are there.
+
+    A pixel group (up to ``rows`` output channels of one pixel in every lane) takes one cycle a vector; the next group's first
+    vector follows ``max(vectors, drain_cycles)`` cycles after this one's. The first vector is issued
+    ``COMPUTE_START_CYCLES + lanes - 1`` after ``start``.
+
+    Parameters
+    ----------
+    design: the design point. drain_cycles: cycles that a group's results need to leave.
+
+    Members
+    -------
+    start: strobe with the tile's fields valid from this cycle on.
+    issuing: a vector is issued in this cycle. stalled: a group waits for the drains.
+    input_enable: per lane: its bank reads ``input_word`` (not where the tap is padding). weight_word: read by every row.
+    Then, one cycle later, what the array takes with the words: valid, first, last, padding, columns or count.
+    group: for the drain, with ``last``.
+    """
+
+    def __init__(self, *, design: Design, drain_cycles: int) -> None:
+        self._design, self._drain_cycles = design, drain_cycles
+        members = {
+            "config": In(stage_layout(design, Stage.CONFIG)),
+            "tile": In(stage_layout(design, Stage.COMPUTE)),
+            "start": In(1),
+            "issuing": Out(1),
+            "stalled": Out(1),
+            "input_enable": Out(design.lanes),
+            "input_word": Out(address_bits(design, "input")),
+            "weight_word": Out(address_bits(design, "weight")),
+            "o_valid": Out(1),
+            "o_first": Out(1),
+            "o_last": Out(1),
+            "o_padding": Out(design.lanes),
+            "group": Out(group_layout(design)),
+        }
+        if design.is_xnor:
+            members["o_count"] = Out(range(design.cols + 1))
+        else:
+            members["o_columns"] = Out(ArrayLayout(unsigned(design.cols), design.rows))
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design, config, tile = self._design, self.config, self.tile
+        m.submodules.walker = walker = GroupWalker(design=design)
+        start: Value = self.start
+        for lane in range(1, design.lanes):  # the lanes' limits settle
+            later = Signal(name=f"start_{lane}")
+            m.d.sync += later.eq(start)
+            start = later
+        m.d.comb += [walker.config.eq(config), walker.tile.eq(tile), walker.start.eq(start)]
+
+        active = Signal()
+        word, tap_x, tap_y = Signal(len(tile.words_last)), Signal(len(config.fx_last)), Signal(len(config.fy_last))
+        column_base, row_base = Signal.like(self.input_word), Signal.like(self.input_word)  # first word of the tap, of its row
+        y, x, x_first = (Signal(COORDINATE_BITS, name=name) for name in ("y", "x", "x_first"))
+        first, group, slot = Signal(), Signal(group_layout(design)), Signal(slot_bits(design))
+
+        last_word = word == tile.words_last
+        last_in_tap_row = last_word & (tap_x == config.fx_last)
+        last = Signal()
+        m.d.comb += last.eq(last_in_tap_row & (tap_y == config.fy_last))
+
+        clear = Const(1)
+        if self._drain_cycles > 1:
+            wait = Signal(range(self._drain_cycles))
+            clear = wait == 0
+            with m.If(walker.take):
+                m.d.sync += wait.eq(self._drain_cycles - 1)
+            with m.Elif(~clear):
+                m.d.sync += wait.eq(wait - 1)
+        m.d.comb += [
+            walker.take.eq(walker.ready & clear & (~active | last)),
+            self.stalled.eq(walker.ready & ~active & ~clear),
+        ]
+
+        base, stride = Signal.like(self.input_word), Signal.like(self.input_word)
+        with m.If(last_in_tap_row):
+            m.d.comb += [base.eq(row_base), stride.eq(config.tap_y_words)]
+        with m.Elif(last_word):
+            m.d.comb += [base.eq(column_base), stride.eq(config.tap_x_words)]
+        with m.Else():
+            m.d.comb += [base.eq(self.input_word), stride.eq(1)]
+        following = (base + stride)[:len(base)]
+
+        with m.If(walker.take):
+            m.d.sync += [
+                active.eq(1), first.eq(1), word.eq(0), tap_x.eq(0), tap_y.eq(0), group.eq(walker.group), slot.eq(walker.slot),
+                *(signal.eq(walker.input_word) for signal in (self.input_word, column_base, row_base)),
+                self.weight_word.eq(walker.weight_word),
+                y.eq(walker.y), x.eq(walker.x), x_first.eq(walker.x),
+            ]
+        with m.Elif(active):
+            m.d.sync += [active.eq(~last), first.eq(0), word.eq(word + 1), self.input_word.eq(following),
+                         self.weight_word.eq(self.weight_word + 1)]
+            with m.If(last_word):
+                m.d.sync += [word.eq(0), column_base.eq(following), tap_x.eq(tap_x + 1), x.eq(x + config.dilation_x)]
+            with m.If(last_in_tap_row):
+                m.d.sync += [row_base.eq(following), tap_x.eq(0), x.eq(x_first), tap_y.eq(tap_y + 1),
+                             y.eq(y + config.dilation_y)]
+
+        padding = Signal(design.lanes)
+        m.d.comb += padding.eq(self._padding(m, y, x))
+        m.d.comb += [self.issuing.eq(active), self.input_enable.eq(Mux(active, ~padding, 0))]
+        m.d.sync += [
+            self.o_valid.eq(active), self.o_first.eq(first), self.o_last.eq(last), self.o_padding.eq(padding),
+            self.group.eq(group),
+        ]
+        self._elaborate_channels(m, slot, last_word)
+        return m
+
+    def _padding(self, m: Module, y: Signal, x: Signal) -> object:
+        """Per lane: the tap lies outside the real rows or columns. Lane l sees the tile l bands further down."""
+        tile = self.tile
+        column = (x < tile.x_low) | (x >= tile.x_high)
+        low, high = Signal(signed(COORDINATE_BITS), name="y_low_0"), Signal(signed(COORDINATE_BITS), name="y_high_0")
+        m.d.comb += [low.eq(tile.y_low), high.eq(tile.y_high)]
+        lanes = []
+        for lane in range(self._design.lanes):
+            lanes.append(column | (y.as_signed() < low) | (y.as_signed() >= high))
+            if lane + 1 < self._design.lanes:
+                low_next = Signal.like(low, name=f"y_low_{lane + 1}")
+                high_next = Signal.like(high, name=f"y_high_{lane + 1}")
+                m.d.sync += [low_next.eq(low - tile.band_rows), high_next.eq(high - tile.band_rows)]
+                low, high = low_next, high_next
+        return Cat(lanes)
+
+    def _elaborate_channels(self, m: Module, slot: Signal, last_word: object) -> None:
+        """Which columns count: by the row's group, or for XNOR by how many channels the word has."""
+        design, config = self._design, self.config
+        if design.is_xnor:
+            m.d.sync += self.o_count.eq(Mux(last_word, self.tile.final_word_channels, design.cols))
+            return
+        if not has_columns(design):
+            m.d.comb += [self.o_columns[row].eq(1) for row in range(design.rows)]
+            return
+        width = slot_bits(design)
+        for row in range(design.rows):
+            wanted = Signal(width, name=f"slot_{row}")
+            m.d.sync += wanted.eq(slot + config.row_slots.word_select(row, width))
+            m.d.comb += self.o_columns[row].eq(Cat(
+                config.column_slots.word_select(column, width) == wanted for column in range(design.cols)))

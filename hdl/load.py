@@ -1,0 +1,216 @@
+"""The load unit: takes read data off the memory channel and puts it where it belongs."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.data import ArrayLayout
+from amaranth.lib.wiring import In, Out
+
+from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
+from hdl.program import COORDINATE_BITS, LENGTH_BITS, Stage, entry_bits
+from hdl.request import Transfer
+from hdl.sequencer import stage_layout
+
+
+class LoadUnit(wiring.Component):
+    """Takes a beat in every cycle that has one; beats of an entry are gathered and written with the entry's last beat.
+
+    Parameters, weights and input of a tile follow each other in that order; which of them a phase has, its fields say.
+
+    Members
+    -------
+    start, fetch, has_load, program_beats: as in :class:`hdl.request.RequestUnit`. busy: beats are outstanding.
+    read_data: from the memory; always ready.
+    program_enable, program_word, program_data: to the program RAM.
+    parameter_enable (a bit a part), parameter_entry; weight_enable (a bit a row), weight_entry; input_enable (a bit a lane),
+    input_entry (a lane's own): to the banks. entry: the data for all three, beats in order from bit 0.
+    """
+
+    def __init__(self, *, design: Design) -> None:
+        self._design = design
+        self._most_beats = max(design.beats_per_entry("input"), design.beats_per_entry("weight"), design.parameter_beats)
+        entry_in = entry_bits(design, "input")
+        bus = design.bus_bits
+        super().__init__({
+            "config": In(stage_layout(design, Stage.CONFIG)),
+            "load": In(stage_layout(design, Stage.LOAD)),
+            "start": In(1), "fetch": In(1), "has_load": In(1), "program_beats": In(LENGTH_BITS), "busy": Out(1),
+            "read_data": In(stream.Signature(bus)),
+            "program_enable": Out(1), "program_word": Out(range(PROGRAM_DEPTH)), "program_data": Out(PROGRAM_WORD_BITS),
+            "parameter_enable": Out(design.drains_per_lane), "parameter_entry": Out(entry_bits(design, "parameter")),
+            "weight_enable": Out(design.rows), "weight_entry": Out(entry_bits(design, "weight")),
+            "input_enable": Out(design.lanes), "input_entry": Out(ArrayLayout(entry_in, design.lanes)),
+            "parameter_data": Out(design.parameter_beats * bus),
+            "weight_data": Out(design.beats_per_entry("weight") * bus),
+            "input_data": Out(design.beats_per_entry("input") * bus),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design, load, data = self._design, self.load, self.read_data
+        bus = design.bus_bits
+        transfer = Signal(Transfer)
+        following = Signal(Transfer)
+        beats = Signal(LENGTH_BITS)  # left of the program, parameters or weights, less one
+        part = Signal(range(max(2, self._most_beats, PROGRAM_WORD_BITS // bus)))  # beat within its entry
+        m.d.comb += [data.ready.eq(1), self.busy.eq(transfer != Transfer.NONE)]
+        taken = Signal()
+        m.d.comb += taken.eq(data.valid & self.busy)
+
+        entry = data.payload
+        if self._most_beats > 1 or bus < PROGRAM_WORD_BITS:
+            kept = max(self._most_beats - 1, 1)
+            earlier = Signal(kept * bus)
+            entry = Cat(earlier, data.payload)
+            with m.If(taken):
+                m.d.sync += earlier.eq(entry[bus:])
+        for kind in ("parameter", "weight", "input"):
+            port = getattr(self, f"{kind}_data")
+            m.d.comb += port.eq(entry[len(entry) - len(port):])
+
+        has = {Transfer.PARAMETERS: load.load_parameters, Transfer.WEIGHTS: load.load_weights, Transfer.INPUT: load.load_input}
+
+        def choose(after: Transfer) -> None:
+            m.d.comb += following.eq(Transfer.NONE)
+            for kind in (Transfer.INPUT, Transfer.WEIGHTS, Transfer.PARAMETERS):
+                if kind.value > after.value:
+                    with m.If(has[kind]):
+                        m.d.comb += following.eq(kind)
+
+        done = Signal()  # the transfer's last beat is taken
+        with m.If(taken):
+            m.d.sync += [beats.eq(beats - 1), part.eq(part + 1)]
+        with m.If(self.fetch):
+            m.d.sync += [transfer.eq(Transfer.PROGRAM), beats.eq(self.program_beats - 1), self.program_word.eq(0), part.eq(0)]
+        with m.Elif(self.start & self.has_load):
+            choose(Transfer.NONE)
+        with m.Elif(done):
+            with m.Switch(transfer):
+                for kind in (Transfer.PARAMETERS, Transfer.WEIGHTS):
+                    with m.Case(kind):
+                        choose(kind)
+        with m.If(done | self.start & self.has_load):
+            m.d.sync += [transfer.eq(following), part.eq(0),
+                         beats.eq(Mux(following == Transfer.PARAMETERS, load.parameter_beats, load.weight_beats) - 1)]
+
+        with m.Switch(transfer):
+            with m.Case(Transfer.PROGRAM):
+                self._take_program(m, taken, entry, part)
+                m.d.comb += done.eq(taken & (beats == 0))
+            with m.Case(Transfer.PARAMETERS):
+                m.d.comb += done.eq(taken & (beats == 0))
+            with m.Case(Transfer.WEIGHTS):
+                m.d.comb += done.eq(taken & (beats == 0))
+        self._take_parameters(m, taken & (transfer == Transfer.PARAMETERS), part)
+        self._take_weights(m, taken & (transfer == Transfer.WEIGHTS), part)
+        with m.If(self._take_input(m, taken & (transfer == Transfer.INPUT), part)):
+            m.d.comb += done.eq(1)
+        return m
+
+    def _take_program(self, m: Module, taken: Value, entry: Value, part: Signal) -> None:
+        """Words of 32 bits: several beats each, or one in each beat's low bits."""
+        beats_per_word = max(1, PROGRAM_WORD_BITS // self._design.bus_bits)
+        end = part == beats_per_word - 1
+        m.d.comb += [self.program_enable.eq(taken & end), self.program_data.eq(
+            entry[len(entry) - beats_per_word * self._design.bus_bits:])]
+        with m.If(taken & end):
+            m.d.sync += [self.program_word.eq(self.program_word + 1), part.eq(0)]
+
+    def _take_parameters(self, m: Module, taken: Value, part: Signal) -> None:
+        """One channel after another, dealt to the parts in turn."""
+        parts = self._design.drains_per_lane
+        end = taken & (part == self._design.parameter_beats - 1)
+        turn: Value = Const(1, 1)
+        if parts > 1:
+            turn = Signal(parts, init=1)
+            with m.If(self.start):
+                m.d.sync += turn.eq(1)
+            with m.Elif(end):
+                m.d.sync += turn.eq(turn.rotate_left(1))
+        m.d.comb += self.parameter_enable.eq(Mux(end, turn, 0))
+        with m.If(self.start):
+            m.d.sync += self.parameter_entry.eq(self.load.parameter_entry)
+        with m.Elif(end):
+            m.d.sync += part.eq(0)
+            with m.If(turn[-1]):
+                m.d.sync += self.parameter_entry.eq(self.parameter_entry + 1)
+
+    def _take_weights(self, m: Module, taken: Value, part: Signal) -> None:
+        """Runs of entries, each to one row (or, for packed groups, to every row of the pattern); blocks of rows follow on."""
+        load, pattern = self.load, self.config.row_pattern
+        end = taken & (part == self._design.beats_per_entry("weight") - 1)
+        rows = Signal(self._design.rows)
+        block = Signal.like(self.weight_entry)  # first entry of the block
+        run, record = Signal.like(load.run_entries_last), Signal.like(load.records_last)
+        run_end, record_end = run == load.run_entries_last, record == load.records_last
+        m.d.comb += self.weight_enable.eq(Mux(end, rows, 0))
+        following = (self.weight_entry + 1)[:len(block)]
+        with m.If(self.start):
+            m.d.sync += [rows.eq(pattern), run.eq(0), record.eq(0), block.eq(load.weight_entry),
+                         self.weight_entry.eq(load.weight_entry)]
+        with m.Elif(end):
+            m.d.sync += [part.eq(0), self.weight_entry.eq(following), run.eq(run + 1)]
+            with m.If(run_end):
+                m.d.sync += [run.eq(0), rows.eq(rows << 1), record.eq(record + 1), self.weight_entry.eq(block)]
+                with m.If(rows[-1] | record_end):
+                    m.d.sync += [rows.eq(pattern), block.eq(following), self.weight_entry.eq(following)]
+                with m.If(record_end):
+                    m.d.sync += record.eq(0)
+
+    def _take_input(self, m: Module, taken: Value, part: Signal) -> Value:
+        """Pixels of rows; returns when the last beat is taken. A row goes to every lane whose window it lies in."""
+        design, config, load = self._design, self.config, self.load
+        end = taken & (part == design.beats_per_entry("input") - 1)
+        at, pixel, row = Signal.like(load.input_entries_last), Signal(12), Signal(12)
+        address, row_first = Signal.like(load.input_entry), Signal.like(load.input_entry)
+        pixel_first = Signal.like(load.input_entry)
+        pixel_end = at == load.input_entries_last
+        row_end = pixel_end & (pixel == load.input_pixels_last)
+        tile_end = row_end & (row == load.input_rows_last)
+        base, stride = Signal.like(address), Signal.like(address)
+        with m.If(row_end):
+            m.d.comb += [base.eq(row_first), stride.eq(config.row_entries)]
+        with m.Elif(pixel_end):
+            m.d.comb += [base.eq(pixel_first), stride.eq(config.pixel_entries)]
+        with m.Else():
+            m.d.comb += [base.eq(address), stride.eq(1)]
+        following = (base + stride)[:len(address)]
+        with m.If(self.start):
+            m.d.sync += [at.eq(0), pixel.eq(0), row.eq(0)]
+            m.d.sync += [signal.eq(load.input_entry) for signal in (address, row_first, pixel_first)]
+        with m.Elif(end):
+            m.d.sync += [part.eq(0), address.eq(following), at.eq(at + 1)]
+            with m.If(pixel_end):
+                m.d.sync += [at.eq(0), pixel.eq(pixel + 1), pixel_first.eq(following)]
+            with m.If(row_end):
+                m.d.sync += [pixel.eq(0), row.eq(row + 1), row_first.eq(following)]
+        if design.lanes == 1:
+            m.d.comb += [self.input_enable.eq(end), self.input_entry[0].eq(address)]
+        else:
+            self._deal_rows(m, end, end & row_end, address)
+        return end & tile_end
+
+    def _deal_rows(self, m: Module, write: Value, row_end: Value, address: Signal) -> None:
+        """Lane l holds grid rows from l bands on; its bank has them at the addresses that lane 0 uses for its own."""
+        load, lanes = self.load, self._design.lanes
+        coordinate = Signal(signed(COORDINATE_BITS))
+        with m.If(self.start):
+            m.d.sync += coordinate.eq(load.input_row_first)
+        with m.Elif(row_end):
+            m.d.sync += coordinate.eq(coordinate + 1)
+        row, offset = coordinate, Const(0, len(address))
+        for lane in range(lanes):
+            m.d.comb += [
+                self.input_entry[lane].eq(address - offset),
+                self.input_enable[lane].eq(write & (row >= 0) & (row <= load.input_span_last.as_signed())),
+            ]
+            if lane + 1 < lanes:
+                # Registered like the issue unit's chain; memory's latency gives it time to settle before the first beat ...
+                later_offset = Signal(len(address), name=f"band_entries_{lane + 1}")
+                first = Signal(signed(COORDINATE_BITS), name=f"band_row_{lane + 1}")
+                m.d.sync += later_offset.eq(offset + load.load_band_entries)
+                previous = Const(0) if lane == 0 else bands
+                bands = first
+                m.d.sync += first.eq(previous + load.load_band_rows)
+                row, offset = coordinate - first, later_offset

@@ -1,0 +1,211 @@
+"""Operand registers, accumulators, and the two units that make one result: multiply-accumulate and XNOR-popcount."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.design import Accumulate, Design, Multiplier
+from hdl.multiply import signed_product_lut
+from hdl.popcount import PopCount
+from hdl.reduce import AdderTree, tree_levels
+
+
+class WeightOperands(wiring.Component):
+    """Decodes and registers one row's weight word. Latency 1 cycle, one word a cycle.
+
+    Members
+    -------
+    i_word: ``cols`` weights, element ``c`` at bits ``[c * weight_bits, (c + 1) * weight_bits)``: two's complement, or for
+        1-bit weights 1 for +1 and 0 for -1.
+    i_columns: bit ``c`` = 0 makes element ``c`` zero (the register's synchronous reset: no LUTs).
+    o_operands: signed operands.
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        super().__init__({
+            "i_word": In(unsigned(design.word_bits("weight"))),
+            "i_columns": In(unsigned(design.cols)),
+            "o_operands": Out(signed(design.weight_operand_bits)).array(design.cols),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for c, port in enumerate(self.o_operands):
+            raw = self.i_word.word_select(c, self._design.weight_bits)
+            operand = Signal(port.shape(), name=f"weight{c}", reset_less=True)
+            m.d.sync += operand.eq(Mux(self.i_columns[c], _plus_minus_one(raw) if len(raw) == 1 else raw, 0))
+            m.d.comb += port.eq(operand)
+        return m
+
+
+class ActivationOperands(wiring.Component):
+    """Decodes and registers one lane's activation word: zero point subtracted. Latency 1 cycle, one word a cycle.
+
+    Members
+    -------
+    i_word: ``cols`` activations, packed as in :class:`WeightOperands`; 1-bit ones are +1 (1) and -1 (0) and have no zero point.
+    i_signed: activations of 2 bits and more are two's complement. Static.
+    i_zero_point: subtracted from every activation; the difference fits. Static.
+    i_padding: makes all operands zero (synchronous reset: no LUTs).
+    o_operands: signed operands of ``activation_bits + 1`` bits.
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        bits = design.activation_operand_bits
+        super().__init__({
+            "i_word": In(unsigned(design.word_bits("input"))),
+            "i_signed": In(1),
+            "i_zero_point": In(signed(bits)),
+            "i_padding": In(1),
+            "o_operands": Out(signed(bits)).array(design.cols),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for c, port in enumerate(self.o_operands):
+            raw = self.i_word.word_select(c, self._design.activation_bits)
+            value = (_plus_minus_one(raw) if len(raw) == 1
+                     else Cat(raw, raw[-1] & self.i_signed).as_signed() - self.i_zero_point)
+            operand = Signal(port.shape(), name=f"activation{c}", reset_less=True)
+            m.d.sync += operand.eq(Mux(self.i_padding, 0, value))
+            m.d.comb += port.eq(operand)
+        return m
+
+
+def _plus_minus_one(bit: Value) -> Value:
+    """1 -> +1, 0 -> -1, in two bits."""
+    return Cat(1, ~bit)
+
+
+class Accumulator(wiring.Component):
+    """Running sum and the captured result of the last reduction; both wrap at their width.
+
+    A term is in the sum one cycle after ``i_enable``; the sum is in ``o_captured`` one cycle after ``i_capture``. One term a
+    cycle. With ``first`` on a cleared multiplexer, enable and sum pack into a DSP block behind its product.
+
+    Members
+    -------
+    i_term: what to add, in the cycle of ``i_enable``.
+    i_enable, i_first: add; start again from zero.
+    i_capture: copy the sum.
+    o_captured: last copied sum.
+    """
+
+    def __init__(self, *, term: Shape, total: Shape):
+        self._total = total
+        super().__init__({
+            "i_term": In(term), "i_enable": In(1), "i_first": In(1), "i_capture": In(1), "o_captured": Out(total),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        total = Signal(self._total, reset_less=True)
+        captured = Signal(self._total, reset_less=True)
+        with m.If(self.i_enable):
+            m.d.sync += total.eq(self.i_term + Mux(self.i_first, 0, total))
+        with m.If(self.i_capture):
+            m.d.sync += captured.eq(total)
+        m.d.comb += self.o_captured.eq(captured)
+        return m
+
+
+class MacUnit(wiring.Component):
+    """The products of one row and lane, and their sums over a reduction. One operand vector a cycle.
+
+    Products are registered. ``accumulate: tree``: an adder tree with a register a level makes one term for one accumulator;
+    ``per_column``: each product has its own accumulator. Operands reach the accumulators' input after
+    :meth:`term_latency` cycles: 1, plus ceil(log2(cols)) in ``tree``.
+
+    Members
+    -------
+    i_weights, i_activations: ``cols`` signed operands each.
+    i_enable, i_first, i_capture: see :class:`Accumulator`; for all of them.
+    o_captured: sums of the last captured reduction: one (``tree``) or ``cols`` (``per_column``), signed(accumulator_bits).
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        super().__init__({
+            "i_weights": In(signed(design.weight_operand_bits)).array(design.cols),
+            "i_activations": In(signed(design.activation_operand_bits)).array(design.cols),
+            "i_enable": In(1), "i_first": In(1), "i_capture": In(1),
+            "o_captured": Out(signed(design.accumulator_bits)).array(self.captured_sums(design)),
+        })
+
+    @staticmethod
+    def captured_sums(design: Design) -> int:
+        return 1 if design.accumulate is Accumulate.TREE else design.cols
+
+    @staticmethod
+    def term_latency(design: Design) -> int:
+        """Cycles from operands to accumulator input."""
+        return 1 + (tree_levels(design.cols) if design.accumulate is Accumulate.TREE else 0)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design = self._design
+        terms: list[Value] = []
+        for c, (weight, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
+            product = Signal(signed(design.product_bits), name=f"product{c}", reset_less=True)
+            exact = weight * activation if design.multiplier is Multiplier.DSP else signed_product_lut(m, weight, activation)
+            m.d.sync += product.eq(exact)
+            terms.append(product)
+        term_bits = design.product_bits
+        if design.accumulate is Accumulate.TREE and design.cols > 1:
+            sum_bits = min(term_bits + tree_levels(design.cols), design.accumulator_bits)
+            m.submodules.tree = tree = AdderTree(count=design.cols, term_bits=term_bits, sum_bits=sum_bits)
+            m.d.comb += [port.eq(term) for port, term in zip(tree.i_terms, terms, strict=True)]
+            terms, term_bits = [tree.o_sum], sum_bits
+        for i, term in enumerate(terms):
+            accumulator = Accumulator(term=signed(term_bits), total=signed(design.accumulator_bits))
+            m.submodules[f"accumulator{i}"] = accumulator
+            m.d.comb += [
+                accumulator.i_term.eq(term), accumulator.i_enable.eq(self.i_enable), accumulator.i_first.eq(self.i_first),
+                accumulator.i_capture.eq(self.i_capture), self.o_captured[i].eq(accumulator.o_captured),
+            ]
+        return m
+
+
+class XnorUnit(wiring.Component):
+    """Matching columns of one row and lane, counted over a reduction. One operand vector a cycle.
+
+    The matches reach the accumulator's input after :meth:`term_latency` cycles, those of :class:`~hdl.popcount.PopCount`.
+
+    Members
+    -------
+    i_weights, i_activations: one bit a column, from registers.
+    i_clear: the vector given ``term_latency - 1`` cycles earlier counts nothing.
+    i_enable, i_first, i_capture: see :class:`Accumulator`.
+    o_captured: matches of the last captured reduction, unsigned(accumulator_bits - 1).
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        super().__init__({
+            "i_weights": In(unsigned(design.cols)), "i_activations": In(unsigned(design.cols)),
+            "i_clear": In(1), "i_enable": In(1), "i_first": In(1), "i_capture": In(1),
+            "o_captured": Out(unsigned(design.accumulator_bits - 1)),
+        })
+
+    @staticmethod
+    def term_latency(design: Design) -> int:
+        return PopCount.latency(design.cols)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.popcount = popcount = PopCount(bits=self._design.cols)
+        m.submodules.accumulator = accumulator = Accumulator(term=popcount.o_count.shape(), total=self.o_captured.shape())
+        m.d.comb += [
+            popcount.i_bits.eq(~(self.i_weights ^ self.i_activations)),
+            popcount.i_clear.eq(self.i_clear),
+            accumulator.i_term.eq(popcount.o_count),
+            accumulator.i_enable.eq(self.i_enable),
+            accumulator.i_first.eq(self.i_first),
+            accumulator.i_capture.eq(self.i_capture),
+            self.o_captured.eq(accumulator.o_captured),
+        ]
+        return m

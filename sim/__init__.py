@@ -1,0 +1,1 @@
+"""Run the generated hardware: memory model, engines (Amaranth's own and Verilator) and golden model."""

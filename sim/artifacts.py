@@ -1,0 +1,98 @@
+"""A cache of built files by key: safe when several processes build the same thing, and when a file in it was damaged."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+MAX_FILES = 400  # a model is about 0.5 MB
+
+
+def digest(*parts: str | bytes) -> str:
+    """A key from texts; their boundaries count."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()[:40]
+
+
+class ArtifactCache:
+    """Files named ``<key>.<hash of the content>.<suffix>``: complete or not there (renamed into place), and verified when
+    they are read, so a damaged one counts as missing and is built again. The least recently used go when there are many."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def find(self, key: str, suffix: str) -> Path | None:
+        """The file of ``key``, whole."""
+        for path in sorted(self.root.glob(f"{key}.*{suffix}")):
+            try:
+                if path.name == self._name(key, path.read_bytes(), suffix):
+                    os.utime(path)
+                    return path
+                path.unlink()
+            except OSError:  # another process removed it, or it is not ours to touch
+                continue
+        return None
+
+    def add(self, key: str, data: bytes, suffix: str) -> Path:
+        """Store ``data``; the path it has from now on."""
+        target = self.root / self._name(key, data, suffix)
+        handle, name = tempfile.mkstemp(dir=self.root, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        self._prune()
+        return target
+
+    @staticmethod
+    def _name(key: str, data: bytes, suffix: str) -> str:
+        return f"{key}.{hashlib.sha256(data).hexdigest()[:20]}{suffix}"
+
+    def _prune(self) -> None:
+        def age(path: Path) -> float:
+            try:
+                return path.stat().st_mtime
+            except OSError:
+                return 0.0
+
+        files = [path for path in self.root.iterdir() if path.is_file()]
+        if len(files) > MAX_FILES:
+            for path in sorted(files, key=age)[: len(files) - MAX_FILES * 3 // 4]:
+                path.unlink(missing_ok=True)
+
+
+def open_cache(notify: Callable[[str], None]) -> ArtifactCache:
+    """The user's cache (``NEARMAC_CACHE_DIR``, else ``nearmac`` in ``XDG_CACHE_HOME`` or ``~/.cache``), or a directory for this
+    process alone when that one cannot be written."""
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    named = os.environ.get("NEARMAC_CACHE_DIR")
+    root = Path(named) if named else (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "nearmac"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return ArtifactCache(_process_directory(root, reason, notify))
+    return ArtifactCache(root)
+
+
+@cache
+def _process_directory(root: Path, reason: str, notify: Callable[[str], None]) -> Path:
+    notify(f"cannot write the cache {root} ({reason}): models are built for this process only")
+    directory = Path(tempfile.mkdtemp(prefix="nearmac-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory

