@@ -91,7 +91,7 @@ class Accelerator(wiring.Component):
         m.d.comb += [
             array.i_valid.eq(issue.o_valid), array.i_first.eq(issue.o_first), array.i_last.eq(issue.o_last),
             array.i_padding.eq(issue.o_padding),
-            drain.i_last.eq(issue.o_valid & issue.o_last), drain.i_group.eq(issue.group), drain.i_captured.eq(array.o_captured),
+            drain.i_last.eq(issue.o_valid & issue.o_last), drain.i_group.eq(issue.group),
             array.drain_step.eq(drain.drain_step), drain.i_results.eq(array.o_results),
         ]
         if design.is_xnor:

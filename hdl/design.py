@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from hdl.errors import InputError, nearest
+from hdl.multiply import dsp_chunks
 from hdl.ram import RamShape, ram_shape
 
 ELEMENT_BITS = (1, 2, 4, 8, 16)
@@ -185,6 +186,17 @@ class Design:
     def array_dsps(self) -> int:
         """DSP blocks of the array: one a product, or none."""
         return self.macs_per_cycle if self.multiplier is Multiplier.DSP else 0
+
+    @property
+    def output_dsps(self) -> int:
+        """DSP blocks of one drain's output stage: its product of an accumulator and 18 bits, if it is made of them."""
+        in_dsps = self.output_multiplier is OutputMultiplier.DSP and not self.has_threshold_output
+        return dsp_chunks(self.accumulator_bits) if in_dsps else 0
+
+    @property
+    def dsps(self) -> int:
+        """DSP blocks of the whole design."""
+        return self.array_dsps + self.drains * self.output_dsps
 
     # -- drains -------------------------------------------------------------------------------------------------------
 

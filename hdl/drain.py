@@ -37,7 +37,7 @@ def drain_cycles(design: Design) -> int:
 
 def tail_cycles(design: Design) -> int:
     """From the cycle that issues a tile's last vector to the cycle in which its last output beat is being written."""
-    return 1 + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + 1 + readout_cycles(design) + 1 \
+    return 1 + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + readout_cycles(design) + 1 \
         + output_unit(design).latency_cycles + 1
 
 
@@ -118,7 +118,7 @@ class DrainUnit(wiring.Component):
 
     Members
     -------
-    start: strobe: a tile begins. i_last, i_group: the array takes the last vector of a group. i_captured: the array's strobe.
+    start: strobe: a tile begins. i_last, i_group: the array takes the last vector of a group.
     drain_step, i_results: to and from the array.
     parameter_write_enable (a bit a part), parameter_write_entry, parameter_write_data: load port.
     write_enable (a bit a lane), write_entry, write_data: to the output banks.
@@ -131,7 +131,7 @@ class DrainUnit(wiring.Component):
         super().__init__({
             "config": In(stage_layout(design, Stage.CONFIG)),
             "tile": In(stage_layout(design, Stage.COMPUTE)),
-            "start": In(1), "i_last": In(1), "i_group": In(group_layout(design)), "i_captured": In(1),
+            "start": In(1), "i_last": In(1), "i_group": In(group_layout(design)),
             "drain_step": Out(range(max(2, design.drain_steps))),
             "i_results": In(ArrayLayout(signed(design.accumulator_bits), design.drains)),
             "parameter_write_enable": In(design.drains_per_lane),
@@ -148,9 +148,11 @@ class DrainUnit(wiring.Component):
         design = self._design
         parts, share = design.drains_per_lane, design.lanes_per_drain
         m.submodules.walker = walker = DrainWalker(design=design)
+        # The first result is read in the very cycle of its capture, so that the last is read before the next capture.
+        waiting = capture_cycles(design) - 1
         m.d.comb += [
-            walker.tile.eq(self.tile), walker.start.eq(self.start), walker.captured.eq(self.i_captured),
-            walker.i_group.eq(_delay(m, self.i_group.as_value(), capture_cycles(design), "group")),
+            walker.tile.eq(self.tile), walker.start.eq(self.start), walker.captured.eq(_delay(m, self.i_last, waiting, "last")),
+            walker.i_group.eq(_delay(m, self.i_group.as_value(), waiting, "group")),
             self.drain_step.eq(walker.step),
         ]
         # A token accompanies each step down the pipeline: which lanes and parts take its elements.

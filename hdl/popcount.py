@@ -9,10 +9,11 @@ from amaranth.lib.wiring import In, Out
 from hdl.errors import InputError
 
 MAX_BITS = 512
+FINAL_ROWS = 3  # bits of equal weight that the final adder takes: a full adder and a carry chain
 
 
 class PopCount(wiring.Component):
-    """Count of the set bits of a word, by registered compressors and one final adder.
+    """Count of the set bits of a word, by registered compressors and a final adder.
 
     The first stage takes three bits at a time (so that three XNORs in front of it still fit a 6-input LUT), later ones up
     to six bits of equal weight; every stage ends in a register, which keeps synthesis from rebuilding the compressors into
@@ -62,9 +63,9 @@ class PopCount(wiring.Component):
                     for i in range(len(count)):
                         following[weight + i].append(count[i])
             heap = [bits for bits in following if bits]
-        rows = [Cat(bits[row] if row < len(bits) else Const(0, 1) for bits in heap) for row in (0, 1)]
+        rows = [Cat(bits[row] if row < len(bits) else Const(0, 1) for bits in heap) for row in range(FINAL_ROWS)]
         count = Signal.like(self.o_count, name="count", reset_less=True)
-        m.d.sync += count.eq(Mux(self.i_clear, 0, rows[0] + rows[1]))
+        m.d.sync += count.eq(Mux(self.i_clear, 0, sum(rows, Const(0, 0))))
         m.d.comb += self.o_count.eq(count)
         return m
 
@@ -95,9 +96,9 @@ def _sizes(height: int, widest: int) -> list[int]:
 
 
 def _plan(bits: int) -> list[list[list[int]]]:
-    """Compressor sizes by stage and weight, down to at most two bits of every weight."""
+    """Compressor sizes by stage and weight, down to what the final adder takes."""
     heights, stages, widest = [bits], [], 3
-    while max(heights) > 2:
+    while max(heights) > FINAL_ROWS:
         stage = [_sizes(height, widest) for height in heights]
         following = [0] * (len(heights) + 2)
         for weight, sizes in enumerate(stage):

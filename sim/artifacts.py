@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 MAX_FILES = 400  # a model is about 0.5 MB
@@ -85,14 +84,12 @@ def open_cache(notify: Callable[[str], None]) -> ArtifactCache:
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
-        reason = error.strerror or str(error)
-        return ArtifactCache(_process_directory(root, reason, notify))
+        if root not in _replacements:
+            notify(f"cannot write the cache {root} ({error.strerror or error}): models are built for this process only")
+            _replacements[root] = Path(tempfile.mkdtemp(prefix="nearmac-"))
+            atexit.register(shutil.rmtree, _replacements[root], ignore_errors=True)
+        return ArtifactCache(_replacements[root])
     return ArtifactCache(root)
 
 
-@cache
-def _process_directory(root: Path, reason: str, notify: Callable[[str], None]) -> Path:
-    notify(f"cannot write the cache {root} ({reason}): models are built for this process only")
-    directory = Path(tempfile.mkdtemp(prefix="nearmac-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
+_replacements: dict[Path, Path] = {}

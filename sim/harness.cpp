@@ -120,9 +120,9 @@ public:
     bool open_vcd(const char* path) {
 #if NEARMAC_TRACE
         context_.traceEverOn(true);
-        context_.timeunit(-12);
-        context_.timeprecision(-12);
         top->trace(&vcd_, 99);
+        vcd_.set_time_unit("1ps");
+        vcd_.set_time_resolution("1ps");
         vcd_.open(path);
         return vcd_.isOpen();
 #else

@@ -14,7 +14,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {"boards": {"boards"}, "hdl": {"boards", "hdl"}, "sim": {"hdl", "sim"}, "dse": {"boards", "hdl", "sim", "dse"}}
 PACKAGES = tuple(MAY_IMPORT)
-DATA = (".yaml", ".cpp", ".typed")
 MAX_LINES = 400
 MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
@@ -88,7 +87,7 @@ def test_the_wheel_holds_the_four_packages_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     inside = {name for name in names if not name.startswith("nearmac-0.1.0.dist-info/")}
     expected = {name_of(path) for package in PACKAGES for path in (ROOT / package).rglob("*")
-                if path.is_file() and path.suffix in (".py", *DATA)}
+                if path.is_file() and "__pycache__" not in path.parts}
     assert inside == expected
     assert {name.split("/")[0] for name in inside} == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= inside

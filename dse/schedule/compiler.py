@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dse.schedule.tiling import INPUT_LOOPS, LOOPS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Part, TilePlan
@@ -145,10 +145,10 @@ class _Compiler:
         """A field that depends on whether the tile is the first, a middle or the last of one loop."""
         self.by_classes(name, None, {loop: self._indexed(loop, value)})
 
-    def by_index(self, name: str, loop: str, values: list[int]) -> None:
+    def by_index(self, name: str, loop: str, values: Sequence[int]) -> None:
         self.by_classes(name, None, {loop: values})
 
-    def by_classes(self, name: str, variable: str | None, terms: dict[str, list[int]], constant: int = 0) -> None:
+    def by_classes(self, name: str, variable: str | None, terms: Mapping[str, Sequence[int]], constant: int = 0) -> None:
         """``variable`` plus a class-dependent term for each loop, plus a constant."""
         if name not in self.builder.fields:
             return
@@ -406,7 +406,7 @@ class _Compiler:
         self.by_classes("store_entry", "output_slot", {})
 
 
-def _class_table(values: list[int]) -> tuple[int, int, int, int]:
+def _class_table(values: Sequence[int]) -> tuple[int, int, int, int]:
     """Values by tile index -> by class: middle, first, last, only."""
     middle = set(values[1:-1])
     assert len(middle) <= 1, "the tiling's checks admit one kind of middle tile"

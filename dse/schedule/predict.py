@@ -128,8 +128,20 @@ def _moved(plan: TilePlan, names: tuple[str, ...], loops: frozenset[str]) -> Cou
     return result
 
 
-def predict(plan: TilePlan, program: Program, timing: MemoryTiming) -> Prediction:
-    """The run of ``program``, to the cycle. Cost: a few array operations over the tiles."""
+@dataclass(frozen=True)
+class ProgramLength:
+    """What the prediction needs to know of a program; see :class:`dse.schedule.compiler.Program`."""
+
+    beats: int = 1
+    first_instructions: int = 0
+    tile_instructions: int = 0
+
+
+def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTiming) -> Prediction:
+    """The run of ``program``, to the cycle. Cost: a few array operations over the tiles.
+
+    With the shortest ``ProgramLength`` it is a lower bound for any program of the plan.
+    """
     costs = tile_costs(plan)
     tiles = len(costs.load_beats)
     load, store, compute = (np.zeros(tiles + 2, np.int64) for _ in range(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import prod
 
 from hdl.design import Design
@@ -63,8 +64,9 @@ class Part:
     size: int
 
 
-def parts(total: int, size: int) -> list[Part]:
-    return [Part(start, min(size, total - start)) for start in range(0, total, size)]
+@lru_cache(maxsize=4096)
+def parts(total: int, size: int) -> tuple[Part, ...]:
+    return tuple(Part(start, min(size, total - start)) for start in range(0, total, size))
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,23 @@ class Window:
         return self.high - self.low
 
 
+@lru_cache(maxsize=4096)
+def windows(axis: Axis, size: int, lanes: int) -> tuple[Window, ...] | str:
+    """The windows of an axis cut into tiles of ``size`` outputs, or why the hardware cannot run them."""
+    result = []
+    for part in parts(axis.outputs, size):
+        low, high = axis.window(part.start, part.size)
+        if high <= low:
+            return "a tile lies in the padding altogether"
+        band = ceil_div(part.size, lanes)
+        shift = min(max(0, low - lane * band * axis.stride) for lane in range(ceil_div(part.size, band)))
+        result.append(Window(part, low, high, band, shift))
+    # The hardware knows first, middle and last tiles: all middle ones must look alike.
+    if len({(w.low, w.high, w.band, w.shift) for w in result[1:-1]}) > 1:
+        return "more than the first and last tile touch the padding"
+    return tuple(result)
+
+
 class TilePlan:
     """Everything about a tiled layer that both program and prediction are made from.
 
@@ -104,10 +123,8 @@ class TilePlan:
             "B": parts(layer.B, 1), "Y": parts(layer.OY, tiling.ty), "X": parts(layer.OX, tiling.tx),
         }
         self._check_channels()
-        self.y_windows = self._windows(self.y_axis, self.loops["Y"], design.lanes)
-        self.x_windows = self._windows(self.x_axis, self.loops["X"], 1)
-        for name, windows in (("ty", self.y_windows), ("tx", self.x_windows)):
-            self._check_middle(name, windows)
+        self.y_windows = self._windows("ty", self.y_axis, tiling.ty, design.lanes)
+        self.x_windows = self._windows("tx", self.x_axis, tiling.tx, 1)
         self._measure()
         self._check_lengths()
 
@@ -136,23 +153,11 @@ class TilePlan:
         if count["C"] > 1 and not self.design.psum_bytes:
             raise IllegalTiling("channel tiles need a psum RAM")
 
-    def _windows(self, axis: Axis, loop: list[Part], lanes: int) -> list[Window]:
-        windows = []
-        for part in loop:
-            low, high = axis.window(part.start, part.size)
-            band = ceil_div(part.size, lanes)
-            used = range(ceil_div(part.size, band))
-            shift = min(max(0, low - lane * band * axis.stride) for lane in used)
-            if high <= low:
-                raise IllegalTiling("a tile lies in the padding altogether")
-            windows.append(Window(part, low, high, band, shift))
-        return windows
-
-    def _check_middle(self, name: str, windows: list[Window]) -> None:
-        """The hardware knows first, middle and last tiles: all middle ones must look alike."""
-        middle = {(w.low, w.high, w.band, w.shift) for w in windows[1:-1]}
-        if len(middle) > 1:
-            raise IllegalTiling(f"{name}: more than the first and last tile touch the padding")
+    def _windows(self, name: str, axis: Axis, size: int, lanes: int) -> tuple[Window, ...]:
+        result = windows(axis, size, lanes)
+        if isinstance(result, str):
+            raise IllegalTiling(f"{name}: {result}")
+        return result
 
     def _check_lengths(self) -> None:
         """Bursts and counters of the hardware have finite fields."""

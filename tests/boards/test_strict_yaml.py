@@ -92,7 +92,7 @@ def test_any_bytes(tmp_path, content):
 
 @IN_TMP
 @given(st.lists(st.sampled_from(["a", "b: ", ": ", "- ", "[", "]", "{", "}", ",", "\n", "  ", "? ", "&x ", "*x", "!!int ", "'",
-                                 '"', "\\", "|", ">", "%", "#", "---", "...", "1", "1e9", ".nan", "\t", "<<: ", "~", "\u2028", "@"]),
-                max_size=30).map("".join))
+                                 '"', "\\", "|", ">", "%", "#", "---", "...", "1", "1e9", ".nan", "\t", "<<: ", "~", "\u2028",
+                                 "@"]), max_size=30).map("".join))
 def test_any_yaml_soup(tmp_path, text):
     only_input_errors(tmp_path, text.encode())

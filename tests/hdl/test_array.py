@@ -195,11 +195,12 @@ def test_shapes(array: str, options: dict[str, Any]) -> None:
     exercise(make(array, **options), seed=7)
 
 
-@pytest.mark.parametrize("drains", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("options", [{}, {"accumulate": "per_column"}, {"precision": "w1a1"}],
-                         ids=["tree", "per_column", "xnor"])
+@pytest.mark.parametrize(("drains", "options"), [
+    *((drains, {"multiplier": "dsp"}) for drains in (1, 2, 4, 8, 16)),
+    *((drains, {"multiplier": "dsp", "accumulate": "per_column"}) for drains in (2, 8)),
+    *((drains, {"precision": "w1a1"}) for drains in (2, 16))])
 def test_drains(drains: int, options: dict[str, Any]) -> None:
-    exercise(make("4x4x4", **{"precision": "w2a2", **options}, drains=drains))
+    exercise(make("4x4x4", **options, drains=drains))
 
 
 @pytest.mark.parametrize(("signed", "zero_point"), [(False, 0), (False, 255), (True, -128), (True, 127)])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +42,20 @@ def copied(before: np.ndarray, bus_bits: int, address: int, beats: int) -> np.nd
         value = int.from_bytes(before[beat * size:][:size].tobytes(), "little") + 1 & (1 << bus_bits) - 1
         after[(beat + beats) * size:][:size] = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
     return after
+
+
+emit = verilator_build.emit
+
+
+@cache
+def emitted(bus_bits: int, counters: bool) -> str:
+    return emit(Copier, design(bus_bits, counters), artifacts.open_cache(print))
+
+
+@pytest.fixture(autouse=True)
+def emission_once(monkeypatch):
+    """The copier is not part of ``hdl``, so its Verilog would be emitted anew in every run."""
+    monkeypatch.setattr(verilator_build, "emit", lambda _, of, __: emitted(of.bus_bits, of.counters))
 
 
 def facts(result: SimulationResult) -> tuple:
@@ -240,7 +256,7 @@ def test_failing_tool_ends_the_others(tmp_path):
     assert time.monotonic() - began < 10
     pid = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
     if pid and os.path.exists(f"/proc/{pid}/stat"):  # ended, if not yet collected
-        assert open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
+        assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 # -- cache ---------------------------------------------------------------------------------------------------------------------
@@ -288,7 +304,7 @@ def test_unwritable_cache_falls_back(monkeypatch, tmp_path):
     (tmp_path / "nearmac").write_text("a file where the directory should be")
     monkeypatch.delenv("NEARMAC_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    artifacts._process_directory.cache_clear()
+    monkeypatch.setattr(artifacts, "_replacements", {})
     notes = []
     first, second = artifacts.open_cache(notes.append), artifacts.open_cache(notes.append)
     assert first.root == second.root and first.root.is_dir() and tmp_path not in first.root.parents
@@ -325,11 +341,11 @@ def test_emission_is_cached_for_our_own_components_only(monkeypatch, tmp_path):
         return Copier(design)
 
     for _ in range(2):
-        verilator_build.emit(factory, design(), cache)
+        emit(factory, design(), cache)
     assert len(calls) == 2 and not list(tmp_path.iterdir())
     factory.__module__, factory.__qualname__ = "hdl.accelerator", "Accelerator"
     for bus_bits in (16, 16, 32, 16):
-        assert verilator_build.emit(factory, design(bus_bits), cache) == "module accelerator; endmodule"
+        assert emit(factory, design(bus_bits), cache) == "module accelerator; endmodule"
     assert len(calls) == 4
     factory.__qualname__ = "make.<locals>.factory"
     assert verilator_build._emission_key(factory, design()) is None

@@ -1,0 +1,76 @@
+"""The self-checking Verilog test bench of a layer on a design, for Icarus Verilog and Verilator."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdl.design import Design
+
+COUNTERS = {"total": 48, "issue": 48, "memory": 48, "drain_stall": 48, "beats_read": 48, "beats_written": 48}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestBench:
+    """What a test bench is given and what it expects.
+
+    Parameters
+    ----------
+    program_address, program_beats, output_address, output_beats: where program and output are in external memory, in beats; the
+        output ends the memory, and what is before it comes from ``image.hex``.
+    latency_cycles, num, den: the memory's timing: cycles to the first beat, and num/den beats a cycle.
+    cycles, beats_read, beats_written, issue_cycles: of the run, all predicted.
+    """
+
+    __test__ = False  # not a test of pytest's
+
+    program_address: int
+    program_beats: int
+    output_address: int
+    output_beats: int
+    latency_cycles: int
+    num: int
+    den: int
+    cycles: int
+    beats_read: int
+    beats_written: int
+    issue_cycles: int
+
+    @property
+    def max_cycles(self) -> int:
+        """Where the test bench gives up: well after the predicted end."""
+        return 2 * self.cycles + 10_000
+
+    def verilog(self, design: Design) -> str:
+        """Module ``testbench`` (Verilog-2005), which reads ``image.hex`` and ``expected.hex``."""
+        values = {name.upper(): str(value) for name, value in asdict(self).items()} | {
+            "BUS_BITS": str(design.bus_bits), "MEMORY_BEATS": str(self.output_address + self.output_beats),
+            "MAX_CYCLES": str(self.max_cycles),
+            "COUNTER_PORTS": "", "COUNTER_WIRES": "", "COUNTER_CHECK": ""}
+        if design.counters:
+            names = [f"counters__{name}" for name in COUNTERS]
+            values["COUNTER_PORTS"] = "".join(f",\n    .{name}({name})" for name in names)
+            values["COUNTER_WIRES"] = f"  wire [47:0] {', '.join(names)};\n"
+            values["COUNTER_CHECK"] = COUNTER_CHECK
+        template = (files("hdl") / "testbench.v.in").read_text(encoding="utf-8")
+        return re.sub(r"@([A-Z_]+)@", lambda found: values[found[1]], template)
+
+
+COUNTER_CHECK = """\
+      else if (counters__issue !== ISSUE_CYCLES[47:0] || counters__beats_read !== BEATS_READ[47:0]
+               || counters__beats_written !== BEATS_WRITTEN[47:0])
+        $display("FAIL the accelerator counted %0d issue cycles, %0d beats read, %0d beats written", counters__issue,
+                 counters__beats_read, counters__beats_written);
+"""
+
+
+def hex_text(data: NDArray[np.uint8], bus_bits: int) -> str:
+    """Bytes as ``$readmemh`` reads them: a beat a line, its last byte first."""
+    beats = data.reshape(-1, bus_bits // 8)[:, ::-1]
+    digits = beats.tobytes().hex()
+    width = bus_bits // 4
+    return "".join(f"{digits[at:at + width]}\n" for at in range(0, len(digits), width))
