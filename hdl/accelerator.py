@@ -97,7 +97,7 @@ class Accelerator(wiring.Component):
         if design.is_xnor:
             m.d.comb += array.i_count.eq(issue.o_count)
         else:
-            m.d.comb += [array.i_columns.eq(issue.o_columns), array.zero_point.eq(fields.config.zero_point),
+            m.d.comb += [*(mine.eq(theirs) for mine, theirs in zip(array.i_columns, issue.o_columns, strict=True)), array.zero_point.eq(fields.config.zero_point),
                          array.signed_activations.eq(fields.config.signed)]
         return m
 

@@ -75,8 +75,8 @@ class MacArray(wiring.Component):
     def __init__(self, *, design: Design):
         self._design = design
         members = {
-            "weights": In(ArrayLayout(unsigned(design.word_bits("weight")), design.rows)),
-            "activations": In(ArrayLayout(unsigned(design.word_bits("input")), design.lanes)),
+            "weights": In(design.word_bits("weight")).array(design.rows),
+            "activations": In(design.word_bits("input")).array(design.lanes),
             "i_valid": In(1),
             "i_first": In(1),
             "i_last": In(1),
@@ -88,7 +88,7 @@ class MacArray(wiring.Component):
         if design.is_xnor:
             members["i_count"] = In(range(design.cols + 1))
         else:
-            members["i_columns"] = In(ArrayLayout(unsigned(design.cols), design.rows))
+            members["i_columns"] = In(design.cols).array(design.rows)
             members["zero_point"] = In(signed(design.activation_operand_bits))
             members["signed_activations"] = In(1)
         super().__init__(members)

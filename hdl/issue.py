@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import Design
+from hdl.loop import count_loop, walk_address
 from hdl.program import COORDINATE_BITS, Stage, address_bits, fields, has_columns, slot_bits
 from hdl.sequencer import stage_layout
 
@@ -55,20 +56,17 @@ class GroupWalker(wiring.Component):
         m = Module()
         design, config, tile = self._design, self.config, self.tile
         bits = {field.name: field.bits for field in fields(design).values()}
-        block, supergroup = Signal(bits["blocks_last"]), Signal(bits["groups_last"])
-        x, y = Signal(bits["x_last"]), Signal(bits["y_last"])
-        pixel, row = Signal.like(self.input_word), Signal.like(self.input_word)  # first word of the pixel, of the row
+        last_block, last_group, last_x, last_y = (Signal(name=f"last_{what}") for what in ("block", "group", "x", "y"))
+        y = Signal(bits["y_last"])
         group_weights = Signal.like(self.weight_word)  # first weight word of the supergroup
 
-        passes_done = Const(1)
+        passes_done: Value = Const(1)
         if has_columns(design):
-            passed = Signal(bits["passes_last"])
-            passes_done = passed == config.passes_last
-        last_block = block == tile.blocks_last
+            passes_done = Signal()
         last_in_supergroup = last_block & passes_done
-        last_in_pixel = last_in_supergroup & (supergroup == tile.groups_last)
-        last_in_row = last_in_pixel & (x == tile.x_last)
-        last_in_tile = last_in_row & (y == tile.y_last)
+        last_in_pixel = last_in_supergroup & last_group
+        last_in_row = last_in_pixel & last_x
+        last_in_tile = last_in_row & last_y
         m.d.comb += [
             self.group.final_block.eq(last_in_supergroup),
             self.group.pixel_end.eq(last_in_pixel),
@@ -76,43 +74,42 @@ class GroupWalker(wiring.Component):
         ]
         self._elaborate_lanes(m, y)
 
-        # Exactly one loop level advances; all inner ones start over.
-        base, stride = Signal.like(self.input_word), Signal.like(self.input_word)
-        with m.If(last_in_row):
-            m.d.comb += [base.eq(row), stride.eq(config.pixel_y_words)]
-        with m.Elif(last_in_pixel):
-            m.d.comb += [base.eq(pixel), stride.eq(config.pixel_x_words)]
-        with m.Else():
-            m.d.comb += [base.eq(self.input_word), stride.eq(Mux(last_in_supergroup, config.group_words, 0))]
-        following = (base + stride)[:len(base)]
-        run_end = (self.weight_word + tile.run_words)[:len(self.weight_word)]
+        # Each loop begins again when it ends and at the start.
+        start, take = self.start, self.take
+        ends = [start | take & end for end in (last_block, last_in_supergroup, last_in_pixel, last_in_row)]
+        count_loop(m, last_block, tile.blocks_last, clear=ends[0], step=take, name="block")
+        if has_columns(design):
+            count_loop(m, passes_done, config.passes_last, clear=ends[1], step=take & last_block, name="pass")
+            with m.If(ends[1]):
+                m.d.sync += self.slot.eq(0)
+            with m.Elif(take & last_block):
+                m.d.sync += self.slot.eq(self.slot + config.slots_per_pass)
+        count_loop(m, last_group, tile.groups_last, clear=ends[2], step=take & last_in_supergroup, name="group")
+        count_loop(m, last_x, tile.x_last, clear=ends[3], step=take & last_in_pixel, name="x")
+        count_loop(m, last_y, tile.y_last, clear=start, step=take & last_in_row, name="y")
+        with m.If(ends[3]):
+            m.d.sync += self.x.eq(0)
+        with m.Elif(take & last_in_pixel):
+            m.d.sync += self.x.eq(self.x + config.stride_x)
+        with m.If(start):
+            m.d.sync += [y.eq(0), self.y.eq(0), self.ready.eq(1)]
+        with m.Elif(take & last_in_row):
+            m.d.sync += [y.eq(y + 1), self.y.eq(self.y + config.stride_y), self.ready.eq(~last_y)]
 
-        with m.If(self.start):
-            m.d.sync += [
-                self.ready.eq(1), block.eq(0), supergroup.eq(0), x.eq(0), y.eq(0), self.slot.eq(0), self.x.eq(0), self.y.eq(0),
-                *(signal.eq(tile.input_word) for signal in (self.input_word, pixel, row)),
-                *(signal.eq(tile.weight_word) for signal in (self.weight_word, group_weights)),
-            ]
-            if has_columns(design):
-                m.d.sync += passed.eq(0)
-        with m.Elif(self.take):
-            m.d.sync += [self.input_word.eq(following), block.eq(block + 1), self.weight_word.eq(run_end)]
-            with m.If(last_block):
-                m.d.sync += block.eq(0)
-                if has_columns(design):
-                    m.d.sync += [passed.eq(passed + 1), self.slot.eq(self.slot + config.slots_per_pass),
-                                 self.weight_word.eq(group_weights)]
-            with m.If(last_in_supergroup):
-                m.d.sync += [supergroup.eq(supergroup + 1), self.weight_word.eq(run_end), group_weights.eq(run_end)]
-                if has_columns(design):
-                    m.d.sync += [passed.eq(0), self.slot.eq(0)]
-            with m.If(last_in_pixel):
-                m.d.sync += [supergroup.eq(0), pixel.eq(following), x.eq(x + 1), self.x.eq(self.x + config.stride_x),
-                             self.weight_word.eq(tile.weight_word), group_weights.eq(tile.weight_word)]
-            with m.If(last_in_row):
-                m.d.sync += [row.eq(following), x.eq(0), self.x.eq(0), y.eq(y + 1), self.y.eq(self.y + config.stride_y)]
-            with m.If(last_in_tile):
-                m.d.sync += self.ready.eq(0)
+        walk_address(m, self.input_word, start=start, first=tile.input_word, step=take & last_in_supergroup,
+                     stride=config.group_words, ends=(last_in_pixel, last_in_row),
+                     strides=(config.pixel_x_words, config.pixel_y_words), name="input")
+        weights = Signal.like(self.weight_word)
+        m.d.comb += weights.eq(self.weight_word + tile.run_words)
+        if has_columns(design):
+            with m.If(last_block & ~passes_done):
+                m.d.comb += weights.eq(group_weights)
+        with m.If(start | last_in_pixel):
+            m.d.comb += weights.eq(tile.weight_word)
+        with m.If(start | take):
+            m.d.sync += self.weight_word.eq(weights)
+        with m.If(ends[1]):
+            m.d.sync += group_weights.eq(weights)
         return m
 
     def _elaborate_lanes(self, m: Module, y: Signal) -> None:
@@ -172,7 +169,7 @@ class IssueUnit(wiring.Component):
         if design.is_xnor:
             members["o_count"] = Out(range(design.cols + 1))
         else:
-            members["o_columns"] = Out(ArrayLayout(unsigned(design.cols), design.rows))
+            members["o_columns"] = Out(design.cols).array(design.rows)
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
@@ -187,15 +184,13 @@ class IssueUnit(wiring.Component):
         m.d.comb += [walker.config.eq(config), walker.tile.eq(tile), walker.start.eq(start)]
 
         active = Signal()
-        word, tap_x, tap_y = Signal(len(tile.words_last)), Signal(len(config.fx_last)), Signal(len(config.fy_last))
-        column_base, row_base = Signal.like(self.input_word), Signal.like(self.input_word)  # first word of the tap, of its row
         y, x, x_first = (Signal(COORDINATE_BITS, name=name) for name in ("y", "x", "x_first"))
         first, group, slot = Signal(), Signal(group_layout(design)), Signal(slot_bits(design))
 
-        last_word = word == tile.words_last
-        last_in_tap_row = last_word & (tap_x == config.fx_last)
+        last_word, last_x, last_y = (Signal(name=f"last_{what}") for what in ("word", "x", "y"))
+        last_in_tap_row = last_word & last_x
         last = Signal()
-        m.d.comb += last.eq(last_in_tap_row & (tap_y == config.fy_last))
+        m.d.comb += last.eq(last_in_tap_row & last_y)
 
         clear = Const(1)
         if self._drain_cycles > 1:
@@ -210,30 +205,21 @@ class IssueUnit(wiring.Component):
             self.stalled.eq(walker.ready & ~active & ~clear),
         ]
 
-        base, stride = Signal.like(self.input_word), Signal.like(self.input_word)
-        with m.If(last_in_tap_row):
-            m.d.comb += [base.eq(row_base), stride.eq(config.tap_y_words)]
-        with m.Elif(last_word):
-            m.d.comb += [base.eq(column_base), stride.eq(config.tap_x_words)]
-        with m.Else():
-            m.d.comb += [base.eq(self.input_word), stride.eq(1)]
-        following = (base + stride)[:len(base)]
-
-        with m.If(walker.take):
-            m.d.sync += [
-                active.eq(1), first.eq(1), word.eq(0), tap_x.eq(0), tap_y.eq(0), group.eq(walker.group), slot.eq(walker.slot),
-                *(signal.eq(walker.input_word) for signal in (self.input_word, column_base, row_base)),
-                self.weight_word.eq(walker.weight_word),
-                y.eq(walker.y), x.eq(walker.x), x_first.eq(walker.x),
-            ]
+        take = walker.take
+        count_loop(m, last_word, tile.words_last, clear=take | active & last_word, step=active, name="word")
+        count_loop(m, last_x, config.fx_last, clear=take | active & last_in_tap_row, step=active & last_word, name="tap_x")
+        count_loop(m, last_y, config.fy_last, clear=take, step=active & last_in_tap_row, name="tap_y")
+        walk_address(m, self.input_word, start=take, first=walker.input_word, step=active, stride=1,
+                     ends=(last_word, last_in_tap_row), strides=(config.tap_x_words, config.tap_y_words), name="input")
+        with m.If(take):
+            m.d.sync += [active.eq(1), first.eq(1), group.eq(walker.group), slot.eq(walker.slot),
+                         self.weight_word.eq(walker.weight_word), y.eq(walker.y), x.eq(walker.x), x_first.eq(walker.x)]
         with m.Elif(active):
-            m.d.sync += [active.eq(~last), first.eq(0), word.eq(word + 1), self.input_word.eq(following),
-                         self.weight_word.eq(self.weight_word + 1)]
-            with m.If(last_word):
-                m.d.sync += [word.eq(0), column_base.eq(following), tap_x.eq(tap_x + 1), x.eq(x + config.dilation_x)]
+            m.d.sync += [active.eq(~last), first.eq(0), self.weight_word.eq(self.weight_word + 1)]
             with m.If(last_in_tap_row):
-                m.d.sync += [row_base.eq(following), tap_x.eq(0), x.eq(x_first), tap_y.eq(tap_y + 1),
-                             y.eq(y + config.dilation_y)]
+                m.d.sync += [x.eq(x_first), y.eq(y + config.dilation_y)]
+            with m.Elif(last_word):
+                m.d.sync += x.eq(x + config.dilation_x)
 
         padding = Signal(design.lanes)
         m.d.comb += padding.eq(self._padding(m, y, x))

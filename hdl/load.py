@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
+from hdl.loop import choose, count_loop, walk_address
 from hdl.program import COORDINATE_BITS, LENGTH_BITS, Stage, entry_bits
 from hdl.request import Transfer
 from hdl.sequencer import stage_layout
@@ -52,7 +53,7 @@ class LoadUnit(wiring.Component):
         bus = design.bus_bits
         transfer = Signal(Transfer)
         following = Signal(Transfer)
-        beats = Signal(LENGTH_BITS)  # left of the program, parameters or weights, less one
+        beats = Signal(LENGTH_BITS)  # left of the program, parameters or weights
         part = Signal(range(max(2, self._most_beats, PROGRAM_WORD_BITS // bus)))  # beat within its entry
         m.d.comb += [data.ready.eq(1), self.busy.eq(transfer != Transfer.NONE)]
         taken = Signal()
@@ -71,7 +72,7 @@ class LoadUnit(wiring.Component):
 
         has = {Transfer.PARAMETERS: load.load_parameters, Transfer.WEIGHTS: load.load_weights, Transfer.INPUT: load.load_input}
 
-        def choose(after: Transfer) -> None:
+        def follow(after: Transfer) -> None:
             m.d.comb += following.eq(Transfer.NONE)
             for kind in (Transfer.INPUT, Transfer.WEIGHTS, Transfer.PARAMETERS):
                 if kind.value > after.value:
@@ -80,28 +81,26 @@ class LoadUnit(wiring.Component):
 
         done = Signal()  # the transfer's last beat is taken
         with m.If(taken):
-            m.d.sync += [beats.eq(beats - 1), part.eq(part + 1)]
+            m.d.sync += part.eq(part + 1)
         with m.If(self.fetch):
-            m.d.sync += [transfer.eq(Transfer.PROGRAM), beats.eq(self.program_beats - 1), self.program_word.eq(0), part.eq(0)]
+            m.d.sync += [transfer.eq(Transfer.PROGRAM), self.program_word.eq(0), part.eq(0)]
         with m.Elif(self.start & self.has_load):
-            choose(Transfer.NONE)
+            follow(Transfer.NONE)
         with m.Elif(done):
             with m.Switch(transfer):
                 for kind in (Transfer.PARAMETERS, Transfer.WEIGHTS):
                     with m.Case(kind):
-                        choose(kind)
-        with m.If(done | self.start & self.has_load):
-            m.d.sync += [transfer.eq(following), part.eq(0),
-                         beats.eq(Mux(following == Transfer.PARAMETERS, load.parameter_beats, load.weight_beats) - 1)]
+                        follow(kind)
+        begin = done | self.start & self.has_load
+        with m.If(begin):
+            m.d.sync += [transfer.eq(following), part.eq(0)]
+        with m.If(taken | self.fetch | begin):
+            m.d.sync += beats.eq(choose(Cat(self.fetch | begin & ~(self.start & load.load_parameters), begin), [
+                beats - 1, self.program_beats, load.parameter_beats, load.weight_beats]))
 
-        with m.Switch(transfer):
-            with m.Case(Transfer.PROGRAM):
-                self._take_program(m, taken, entry, part)
-                m.d.comb += done.eq(taken & (beats == 0))
-            with m.Case(Transfer.PARAMETERS):
-                m.d.comb += done.eq(taken & (beats == 0))
-            with m.Case(Transfer.WEIGHTS):
-                m.d.comb += done.eq(taken & (beats == 0))
+        with m.If((transfer != Transfer.INPUT) & (beats == 1)):
+            m.d.comb += done.eq(taken)
+        self._take_program(m, taken & (transfer == Transfer.PROGRAM), entry, part)
         self._take_parameters(m, taken & (transfer == Transfer.PARAMETERS), part)
         self._take_weights(m, taken & (transfer == Transfer.WEIGHTS), part)
         with m.If(self._take_input(m, taken & (transfer == Transfer.INPUT), part)):
@@ -142,49 +141,44 @@ class LoadUnit(wiring.Component):
         end = taken & (part == self._design.beats_per_entry("weight") - 1)
         rows = Signal(self._design.rows)
         block = Signal.like(self.weight_entry)  # first entry of the block
-        run, record = Signal.like(load.run_entries_last), Signal.like(load.records_last)
-        run_end, record_end = run == load.run_entries_last, record == load.records_last
+        run_end, record_end = Signal(), Signal()
+        block_end = run_end & (rows[-1] | record_end)
         m.d.comb += self.weight_enable.eq(Mux(end, rows, 0))
-        following = (self.weight_entry + 1)[:len(block)]
+        count_loop(m, run_end, load.run_entries_last, clear=self.start | end & run_end, step=end, name="run")
+        count_loop(m, record_end, load.records_last, clear=self.start | end & run_end & record_end, step=end & run_end,
+                   name="record")
+        following = Signal.like(block)
         with m.If(self.start):
-            m.d.sync += [rows.eq(pattern), run.eq(0), record.eq(0), block.eq(load.weight_entry),
-                         self.weight_entry.eq(load.weight_entry)]
-        with m.Elif(end):
-            m.d.sync += [part.eq(0), self.weight_entry.eq(following), run.eq(run + 1)]
-            with m.If(run_end):
-                m.d.sync += [run.eq(0), rows.eq(rows << 1), record.eq(record + 1), self.weight_entry.eq(block)]
-                with m.If(rows[-1] | record_end):
-                    m.d.sync += [rows.eq(pattern), block.eq(following), self.weight_entry.eq(following)]
-                with m.If(record_end):
-                    m.d.sync += record.eq(0)
+            m.d.comb += following.eq(load.weight_entry)
+        with m.Elif(run_end & ~block_end):
+            m.d.comb += following.eq(block)
+        with m.Else():
+            m.d.comb += following.eq(self.weight_entry + 1)
+        with m.If(self.start | end):
+            m.d.sync += self.weight_entry.eq(following)
+        with m.If(self.start | end & block_end):
+            m.d.sync += [block.eq(following), rows.eq(pattern)]
+        with m.Elif(end & run_end):
+            m.d.sync += rows.eq(rows << 1)
+        with m.If(end):
+            m.d.sync += part.eq(0)
 
     def _take_input(self, m: Module, taken: Value, part: Signal) -> Value:
         """Pixels of rows; returns when the last beat is taken. A row goes to every lane whose window it lies in."""
         design, config, load = self._design, self.config, self.load
         end = taken & (part == design.beats_per_entry("input") - 1)
-        at, pixel, row = Signal.like(load.input_entries_last), Signal(12), Signal(12)
-        address, row_first = Signal.like(load.input_entry), Signal.like(load.input_entry)
-        pixel_first = Signal.like(load.input_entry)
-        pixel_end = at == load.input_entries_last
-        row_end = pixel_end & (pixel == load.input_pixels_last)
-        tile_end = row_end & (row == load.input_rows_last)
-        base, stride = Signal.like(address), Signal.like(address)
-        with m.If(row_end):
-            m.d.comb += [base.eq(row_first), stride.eq(config.row_entries)]
-        with m.Elif(pixel_end):
-            m.d.comb += [base.eq(pixel_first), stride.eq(config.pixel_entries)]
-        with m.Else():
-            m.d.comb += [base.eq(address), stride.eq(1)]
-        following = (base + stride)[:len(address)]
-        with m.If(self.start):
-            m.d.sync += [at.eq(0), pixel.eq(0), row.eq(0)]
-            m.d.sync += [signal.eq(load.input_entry) for signal in (address, row_first, pixel_first)]
-        with m.Elif(end):
-            m.d.sync += [part.eq(0), address.eq(following), at.eq(at + 1)]
-            with m.If(pixel_end):
-                m.d.sync += [at.eq(0), pixel.eq(pixel + 1), pixel_first.eq(following)]
-            with m.If(row_end):
-                m.d.sync += [pixel.eq(0), row.eq(row + 1), row_first.eq(following)]
+        address = Signal.like(load.input_entry)
+        last_entry, last_pixel, last_row = (Signal(name=f"last_{what}") for what in ("entry", "pixel", "row"))
+        row_end = last_entry & last_pixel
+        tile_end = row_end & last_row
+        start = self.start
+        count_loop(m, last_entry, load.input_entries_last, clear=start | end & last_entry, step=end, name="entry")
+        count_loop(m, last_pixel, load.input_pixels_last, clear=start | end & row_end, step=end & last_entry, name="pixel")
+        count_loop(m, last_row, load.input_rows_last, clear=start, step=end & row_end, name="row")
+        walk_address(m, address, start=start, first=load.input_entry, step=end, stride=1, ends=(last_entry, row_end),
+                     strides=(config.pixel_entries, config.row_entries), name="input")
+        with m.If(end):
+            m.d.sync += part.eq(0)
         if design.lanes == 1:
             m.d.comb += [self.input_enable.eq(end), self.input_entry[0].eq(address)]
         else:
@@ -199,7 +193,7 @@ class LoadUnit(wiring.Component):
             m.d.sync += coordinate.eq(load.input_row_first)
         with m.Elif(row_end):
             m.d.sync += coordinate.eq(coordinate + 1)
-        row, offset = coordinate, Const(0, len(address))
+        row, offset, previous = coordinate, Const(0, len(address)), Const(0)
         for lane in range(lanes):
             m.d.comb += [
                 self.input_entry[lane].eq(address - offset),
@@ -210,7 +204,5 @@ class LoadUnit(wiring.Component):
                 later_offset = Signal(len(address), name=f"band_entries_{lane + 1}")
                 first = Signal(signed(COORDINATE_BITS), name=f"band_row_{lane + 1}")
                 m.d.sync += later_offset.eq(offset + load.load_band_entries)
-                previous = Const(0) if lane == 0 else bands
-                bands = first
                 m.d.sync += first.eq(previous + load.load_band_rows)
-                row, offset = coordinate - first, later_offset
+                row, offset, previous = coordinate - first, later_offset, first

@@ -138,15 +138,16 @@ class Format:
 def output_beats(design: Design, channels: int) -> int:
     """Beats in which ``channels`` consecutive output channels of a pixel leave: the last word is cut at its last used beat."""
     form = Format.of(design, "output")
-    if form.words_per_entry > 1 or form.beats_per_entry == 1:
+    if form.beats_per_entry == 1:
         return form.beats(ceil_div(channels, design.cols))
     words, rest = divmod(channels, design.cols)
     return words * form.beats_per_entry + ceil_div(rest * design.activation_bits, design.bus_bits)
 
 
 def channel_alignment(design: Design) -> int:
-    """Output channels per whole beat (or whole word): where a tile of output channels may start."""
-    return design.cols * design.words_per_entry("output")
+    """Where a tile of output channels may start: on whole beats, and on whole words where a word's last beat is not full."""
+    in_beat = design.bus_bits // design.activation_bits
+    return in_beat if design.cols % in_beat == 0 else design.cols * design.words_per_entry("output")
 
 
 def y_axis(layer: Layer) -> Axis:

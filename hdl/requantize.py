@@ -1,8 +1,8 @@
 """The output stage: accumulators to activations, by a multiplier and a shift, or by a threshold for 1-bit activations.
 
-Both stages have one interface: ``i_valid`` and ``i_acc`` with the channel's parameters in, ``o_valid`` and ``o_value`` out, at most
-one result every ``initiation_interval`` cycles, each after exactly ``latency_cycles``; nothing stalls. ``Requantizer`` and
-``Threshold`` describe them, compute the same in NumPy (``reference``) and build them (``create``).
+Both stages have one interface: ``i_valid`` and ``i_acc`` with the channel's parameters in, ``o_valid`` and ``o_value`` out,
+at most one result every ``initiation_interval`` cycles, each after exactly ``latency_cycles``; nothing stalls. ``Requantizer``
+and ``Threshold`` describe them, compute the same in NumPy (``reference``) and build them (``create``).
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Requantizer:
     def window_bits(self) -> int:
         """Bits of ``(2 * product) >> shift`` that decide the result; outside their range it is certain to be clamped.
 
-        ``zero_point``, ``lo`` and ``hi`` have ``activation_bits + 1`` bits, so a rounded product of ``activation_bits + 2`` bits or
-        more ends at a bound whatever they are; one bit is for the rounding.
+        ``zero_point``, ``lo`` and ``hi`` have ``activation_bits + 1`` bits, so a rounded product that does not fit in
+        ``activation_bits + 2`` bits ends at a bound whatever they are; one bit more is for the rounding.
         """
         return self.activation_bits + 3
 
@@ -308,7 +308,7 @@ def _window(value: Value, shift: int, bits: int) -> Value:
 def _fits(value: Value, shift: Value, step: int, bits: int, choices: int) -> Value:
     """Whether ``value >> (shift * step)`` fits in ``bits`` signed bits, for ``shift`` below ``choices``."""
     same: Value = C(1, 1)
-    options = []
+    options: list[Value] = []
     for choice in reversed(range(choices)):
         start = choice * step + bits - 1
         # A group's lowest bit is the top one of the group below; the last group goes on to the sign.
@@ -336,7 +336,8 @@ def _register(m: Module, value: Value, name: str) -> Value:
 def _check_accumulator(bits: object, where: str) -> None:
     if isinstance(bits, bool) or not isinstance(bits, int) or not MIN_ACCUMULATOR_BITS <= bits <= MAX_ACCUMULATOR_BITS:
         raise InputError("out of range" if isinstance(bits, int) else "must be a whole number",
-                         where=f"{where}.accumulator_bits", value=bits, allowed=f"{MIN_ACCUMULATOR_BITS} to {MAX_ACCUMULATOR_BITS}")
+                         where=f"{where}.accumulator_bits", value=bits,
+                         allowed=f"{MIN_ACCUMULATOR_BITS} to {MAX_ACCUMULATOR_BITS}")
 
 
 def _integers(value: Any, name: str, low: int, high: int) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import Design
+from hdl.loop import choose, count_loop
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS, Stage
 from hdl.sequencer import stage_layout
 
@@ -29,8 +30,8 @@ class Transfer(enum.Enum, shape=3):
 class RequestUnit(wiring.Component):
     """Issues the bursts of a phase: the store of one tile, then parameters, weights and input of another.
 
-    Program, parameters and weights are one burst each; store and input are a burst a row, or one a pixel where a tile has only some
-    of a pixel's channels. A request a cycle, without gaps inside a transfer and at most one cycle between two.
+    Program, parameters and weights are one burst each; store and input are a burst a row, or one a pixel where a tile has only
+    some of a pixel's channels. A request a cycle, without gaps inside a transfer and at most one cycle between two.
 
     Members
     -------
@@ -58,14 +59,13 @@ class RequestUnit(wiring.Component):
         ready_to_load = Signal(Transfer)  # the transfer to set up in this cycle
         begun = Signal()  # the bursts of `transfer` are being issued
         row_address = Signal(EXTERNAL_ADDRESS_BITS)
-        bursts, rows, bursts_last = Signal(12), Signal(12), Signal(12)
-        burst_stride, row_stride = Signal(EXTERNAL_ADDRESS_BITS), Signal(EXTERNAL_ADDRESS_BITS)
+        bursts, rows = Signal(12), Signal(12)  # left in the row, left in the transfer
 
         wants_store = self.has_store & store.store_output
         wants = {Transfer.STORE: wants_store, Transfer.PARAMETERS: self.has_load & load.load_parameters,
                  Transfer.WEIGHTS: self.has_load & load.load_weights, Transfer.INPUT: self.has_load & load.load_input}
 
-        def choose(after: Transfer) -> None:
+        def set_up_next(after: Transfer) -> None:
             """The next transfer that this phase has."""
             m.d.comb += ready_to_load.eq(Transfer.NONE)
             for kind in (Transfer.INPUT, Transfer.WEIGHTS, Transfer.PARAMETERS, Transfer.STORE):
@@ -81,47 +81,51 @@ class RequestUnit(wiring.Component):
         with m.If(self.fetch):
             m.d.comb += ready_to_load.eq(Transfer.PROGRAM)
         with m.Elif(self.start):
-            choose(Transfer.NONE)
+            set_up_next(Transfer.NONE)
         with m.Elif(finished):
             with m.Switch(transfer):
                 for kind in (Transfer.STORE, Transfer.PARAMETERS, Transfer.WEIGHTS):
                     with m.Case(kind):
-                        choose(kind)
+                        set_up_next(kind)
 
-        with m.If(begun & request.ready):
-            with m.If(last_burst):
-                m.d.sync += [bursts.eq(bursts_last), rows.eq(rows - 1), request.payload.address.eq(row_address + row_stride),
-                             row_address.eq(row_address + row_stride)]
-            with m.Else():
-                m.d.sync += [bursts.eq(bursts - 1), request.payload.address.eq(request.payload.address + burst_stride)]
-        with m.If(finished):
-            m.d.sync += begun.eq(0)
-        with m.If(ready_to_load != Transfer.NONE):
-            m.d.sync += [begun.eq(1), transfer.eq(ready_to_load), bursts.eq(0), rows.eq(0)]
+        # One address register takes what it is set up with, or the sum that also begins the next row.
+        is_store = transfer == Transfer.STORE
+        stride = choose(Cat(last_burst, is_store), [config.input_pixel_beats, config.input_row_beats,
+                                                    config.output_pixel_beats, config.output_row_beats])
         address, length = Signal(EXTERNAL_ADDRESS_BITS), Signal(LENGTH_BITS)
+        m.d.comb += address.eq(Mux(last_burst, row_address, request.payload.address) + stride)
+        setup = ready_to_load != Transfer.NONE
+        following_bursts, following_rows = Signal.like(bursts), Signal.like(rows)
+        m.d.comb += following_rows.eq(rows - 1)
+        with m.If(last_burst):
+            m.d.comb += following_bursts.eq(Mux(is_store, store.output_bursts_last, load.input_bursts_last))
+        with m.Else():
+            m.d.comb += following_bursts.eq(bursts - 1)
+        with m.If(setup):
+            m.d.comb += [following_bursts.eq(0), following_rows.eq(0)]
         with m.Switch(ready_to_load):
             with m.Case(Transfer.PROGRAM):
                 m.d.comb += [address.eq(self.program_address), length.eq(self.program_beats)]
             with m.Case(Transfer.STORE):
-                m.d.comb += [address.eq(store.output_address), length.eq(store.output_beats)]
-                m.d.sync += [rows.eq(store.output_rows_last), bursts.eq(store.output_bursts_last)]
+                m.d.comb += [address.eq(store.output_address), length.eq(store.output_beats),
+                             following_rows.eq(store.output_rows_last), following_bursts.eq(store.output_bursts_last)]
             with m.Case(Transfer.PARAMETERS):
                 m.d.comb += [address.eq(load.parameter_address), length.eq(load.parameter_beats)]
             with m.Case(Transfer.WEIGHTS):
                 m.d.comb += [address.eq(load.weight_address), length.eq(load.weight_beats)]
             with m.Case(Transfer.INPUT):
-                m.d.comb += [address.eq(load.input_address), length.eq(load.input_beats)]
-                m.d.sync += [rows.eq(load.input_rows_last), bursts.eq(load.input_bursts_last)]
-        with m.If(ready_to_load != Transfer.NONE):
-            m.d.sync += [request.payload.address.eq(address), row_address.eq(address), request.payload.length.eq(length),
+                m.d.comb += [address.eq(load.input_address), length.eq(load.input_beats),
+                             following_rows.eq(load.input_rows_last), following_bursts.eq(load.input_bursts_last)]
+        taken = begun & request.ready
+        with m.If(setup | taken):
+            m.d.sync += [request.payload.address.eq(address), bursts.eq(following_bursts)]
+        with m.If(setup | taken & last_burst):
+            m.d.sync += [row_address.eq(address), rows.eq(following_rows)]
+        with m.If(setup):
+            m.d.sync += [begun.eq(1), transfer.eq(ready_to_load), request.payload.length.eq(length),
                          request.payload.write.eq(ready_to_load == Transfer.STORE)]
-        is_store = transfer == Transfer.STORE
-        with m.If(is_store):
-            m.d.comb += [bursts_last.eq(store.output_bursts_last), burst_stride.eq(config.output_pixel_beats),
-                         row_stride.eq(config.output_row_beats)]
-        with m.Else():
-            m.d.comb += [bursts_last.eq(load.input_bursts_last), burst_stride.eq(config.input_pixel_beats),
-                         row_stride.eq(config.input_row_beats)]
+        with m.Elif(finished):
+            m.d.sync += begun.eq(0)
         return m
 
 
@@ -148,24 +152,35 @@ class StoreUnit(wiring.Component):
         m = Module()
         lanes, store, write = self._design.lanes, self.store, self.write_data
         reading = Signal()  # beats are left to read
-        beats, rows, band = Signal(LENGTH_BITS), Signal.like(store.output_rows_last), Signal(len(store.output_rows_last))
         lane, shown = Signal(range(max(2, lanes))), Signal(range(max(2, lanes)))
+        last_beat, last_row = Signal(), Signal()  # of the row, of the tile
+        step = Signal()
         advance = Signal()  # the bank's output register is free
-        m.d.comb += [advance.eq(~write.valid | write.ready), self.busy.eq(reading | write.valid)]
+        m.d.comb += [advance.eq(~write.valid | write.ready), self.busy.eq(reading | write.valid), step.eq(reading & advance)]
         m.d.comb += write.payload.eq(self.read_data.word_select(shown, self._design.bus_bits))
+        count_loop(m, last_beat, store.output_row_length, clear=self.start | step & last_beat, step=step, name="beat")
+        count_loop(m, last_row, store.output_rows_last, clear=self.start, step=step & last_beat, name="row")
+        band_end: Value = Const(0)
+        if lanes > 1:
+            last_in_band = Signal()
+            band_end = last_beat & last_in_band
+            count_loop(m, last_in_band, store.store_band_last, clear=self.start | step & band_end, step=step & last_beat,
+                       name="band_row")
         with m.If(advance):
             m.d.sync += write.valid.eq(reading)
-        with m.If(reading & advance):
+        with m.If(step):
             m.d.comb += self.read_enable.eq(1 << lane)
-            m.d.sync += [shown.eq(lane), beats.eq(beats - 1), self.read_entry.eq(self.read_entry + 1)]
-            with m.If(beats == 0):
-                m.d.sync += [beats.eq(store.output_row_length), rows.eq(rows - 1), band.eq(band - 1), reading.eq(rows != 0)]
-                if lanes > 1:
-                    with m.If(band == 0):
-                        m.d.sync += [band.eq(store.store_band_last), lane.eq(lane + 1), self.read_entry.eq(store.store_entry)]
+            m.d.sync += shown.eq(lane)
         with m.If(self.start):
-            m.d.sync += [reading.eq(1), beats.eq(store.output_row_length), rows.eq(store.output_rows_last), lane.eq(0),
-                         self.read_entry.eq(store.store_entry)]
-            if lanes > 1:
-                m.d.sync += band.eq(store.store_band_last)
+            m.d.sync += lane.eq(0)
+        with m.Elif(step & band_end):
+            m.d.sync += lane.eq(lane + 1)
+        with m.If(self.start | step & band_end):
+            m.d.sync += self.read_entry.eq(store.store_entry)
+        with m.Elif(step):
+            m.d.sync += self.read_entry.eq(self.read_entry + 1)
+        with m.If(self.start):
+            m.d.sync += reading.eq(1)
+        with m.Elif(step & last_beat):
+            m.d.sync += reading.eq(~last_row)
         return m

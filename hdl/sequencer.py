@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, C, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
 from hdl.bank import Bank
 from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
+from hdl.loop import choose
 from hdl.program import FIRST_TILE_LEVEL, HEADER, IMMEDIATE_BITS, LEVELS, Mode, Opcode, Stage, fields
 
 ADDRESS_BITS = (PROGRAM_DEPTH - 1).bit_length()
@@ -78,27 +79,20 @@ class Evaluator(wiring.Component):
                     m.d.comb += offset.eq(level)
             m.d.comb += ram.read_word.eq(arrived.address | offset)
 
-        result = Signal(PROGRAM_WORD_BITS)
+        # One operand, chosen in two steps, and one of three results: the sum, the difference in bits, the operand itself.
         opcode = instruction.opcode
         is_zero = accumulator[:16] == 0
-        stepped_down = Signal()
-        m.d.comb += stepped_down.eq(carry & ~is_zero)
-        left, right = Signal(PROGRAM_WORD_BITS), Signal(PROGRAM_WORD_BITS)
-        m.d.comb += [left.eq(accumulator), right.eq(read)]
-        with m.Switch(opcode):
-            with m.Case(Opcode.LOAD):
-                m.d.comb += left.eq(0)
-            with m.Case(Opcode.IMMEDIATE):
-                m.d.comb += [left.eq(0), right.eq(instruction.as_value()[:IMMEDIATE_BITS].as_signed())]
-            with m.Case(Opcode.STEP):
-                # Counting down by one, starting over, or standing still.
-                with m.If(stepped_down):
-                    m.d.comb += right.eq(-1)
-                with m.Elif(carry):
-                    m.d.comb += left.eq(0)
-                with m.Else():
-                    m.d.comb += right.eq(0)
-        m.d.comb += result.eq(Mux(opcode == Opcode.XOR, left ^ right, left + right))
+        stepping, stepped_down = opcode == Opcode.STEP, carry & ~is_zero
+        immediate = instruction.as_value()[:IMMEDIATE_BITS]
+        options = [read, C(0, PROGRAM_WORD_BITS), Cat(immediate, immediate[-1].replicate(PROGRAM_WORD_BITS - IMMEDIATE_BITS)),
+                   C(-1, PROGRAM_WORD_BITS)]
+        # A step that moves counts down by one or starts over; one that does not adds 0.
+        ones, zero = stepping & stepped_down, stepping & ~carry
+        operand = choose(Cat(ones | zero, (opcode == Opcode.IMMEDIATE) | ones), options)
+        adds = (opcode == Opcode.ADD) | ones | zero
+        mixed = accumulator ^ operand
+        result = Signal(PROGRAM_WORD_BITS)
+        m.d.comb += result.eq(Mux(adds, accumulator + operand, Mux(opcode == Opcode.XOR, mixed, operand)))
 
         active = running & at_operand & valid
         takes = Signal()
@@ -107,13 +101,16 @@ class Evaluator(wiring.Component):
         m.d.comb += self.set_data.eq(accumulator)
         with m.If(takes):
             m.d.sync += [accumulator.eq(result), self.set_field.eq(instruction.field)]
-        with m.If(active & (opcode == Opcode.STEP)):
-            flags = Cat(result[:16] == read[:16], result[:16] == 0)
-            for number, signal in enumerate(first_last):
-                with m.If(instruction.level == number):
-                    m.d.sync += signal.eq(flags)
-            with m.If(carry):
-                m.d.sync += [level.eq(instruction.level), carry.eq(is_zero)]
+        # The result of a step against the operand, which it never exceeds, and against 0; but not by the sum, which comes late.
+        flags = Cat(Mux(carry, is_zero, accumulator[:16] == read[:16]),
+                    Mux(carry & is_zero, read[:16] == 0, accumulator[:16] == stepped_down))
+        for number, signal in enumerate(first_last):
+            with m.If(self.start):
+                m.d.sync += signal.eq(0b11)
+            with m.Elif(active & stepping & (instruction.level == number)):
+                m.d.sync += signal.eq(flags)
+        with m.If(active & stepping & carry):
+            m.d.sync += [level.eq(instruction.level), carry.eq(is_zero)]
 
         m.d.comb += [
             ram.write_enable.eq(self.load_enable | active & (opcode == Opcode.STORE)),
@@ -136,7 +133,6 @@ class Evaluator(wiring.Component):
         with m.Elif(self.start):
             m.d.sync += [running.eq(1), at_operand.eq(1), pc.eq(0), checking.eq(1), carry.eq(0), level.eq(FIRST_TILE_LEVEL),
                          self.exhausted.eq(0)]
-            m.d.sync += [signal.eq(0b11) for signal in first_last]
         with m.Elif(self.next):
             m.d.sync += [running.eq(1), at_operand.eq(1), pc.eq(entry), carry.eq(1)]
         return m

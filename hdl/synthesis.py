@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -58,7 +57,7 @@ class Cells:
 
     @property
     def luts(self) -> int:
-        """Look-up tables that are logic: LUT1 to LUT6; LUT4 and two a CCU2C (ECP5); SB_LUT4 (iCE40). Inverters are not among them."""
+        """Look-up tables that are logic, inverters not among them: LUT1 to LUT6; LUT4 and two a CCU2C (ECP5); SB_LUT4 (iCE40)."""
         return self._sum("LUT", "SB_LUT4") + 2 * self._sum("CCU2C")
 
     @property
@@ -144,12 +143,12 @@ def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bo
         flow += " -flatten"  # the other families' flows flatten unless told otherwise
     elif family != "xc6s" and not flatten:
         flow += " -noflatten"
-    if run:
-        flow += f" -run {shlex.quote(run)}"
+    # Yosys 0.70 may stop in ABC9 because two wires get one name (its issue 4349); wires of one bit each cannot.
+    flows = [f"{flow} -run begin:map_luts", "splitnets", f"{flow} -run map_luts:"] if not run else [f"{flow} -run {run}"]
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
         folder = Path(name)
         (folder / "top.v").write_text(text)
-        run_yosys(["read_verilog top.v", flow, "tee -q -o stat.json stat -json"], folder=folder)
+        run_yosys(["read_verilog top.v", *flows, "tee -q -o stat.json stat -json"], folder=folder)
         modules = json.loads((folder / "stat.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}

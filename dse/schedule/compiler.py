@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dse.schedule.tiling import INPUT_LOOPS, LOOPS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Part, TilePlan
 from hdl.compatibility import output_range
 from hdl.errors import InputError
+from hdl.mapping import output_beats
 from hdl.program import (
     EXTERNAL_ADDRESS_BITS,
     FIRST_TILE_LEVEL,
@@ -220,6 +221,17 @@ class _Compiler:
                 table[level] = slot if self._moves(level, loops) else 0
         self._update(variable, 0, Opcode.XOR, table)
 
+    def _input_slot(self, variable: str, slot: int) -> None:
+        """Where the input tile lies: one of two regions in turn, or each tile in its own."""
+        if not self.plan.input_is_resident:
+            self.toggling(variable, INPUT_LOOPS, slot)
+            return
+        strides = {}
+        for name in ("C", "X", "Y", "B"):
+            strides[name] = slot
+            slot *= len(self.plan.loops[name])
+        self.running(variable, 0, strides)
+
     def _moves(self, level: int, loops: frozenset[str]) -> bool:
         """Whether data that depends on ``loops`` differs after this level advanced (and all inner ones started over)."""
         return any(name in loops for name, number in self.level.items() if number <= level)
@@ -300,15 +312,14 @@ class _Compiler:
 
     def _output_offset(self, channels: int) -> int:
         """Beats before output channel ``channels`` of a pixel (a tile boundary)."""
-        design = self.plan.design
-        words = channels // design.cols
-        if design.words_per_entry("output") > 1:
-            return words // design.words_per_entry("output")
-        return words * design.beats_per_entry("output")
+        return output_beats(self.plan.design, channels)
 
     def _load(self) -> None:
         plan = self.plan
-        self.when_moved("load_input", INPUT_LOOPS)
+        if plan.input_is_resident:
+            self.by_index("load_input", "K", [int(at == 0) for at in range(len(plan.loops["K"]))])
+        else:
+            self.when_moved("load_input", INPUT_LOOPS)
         self.when_moved("load_weights", WEIGHT_LOOPS)
         self.when_moved("load_parameters", PARAMETER_LOOPS)
         y, rows = plan.y_axis, plan.y_windows
@@ -332,7 +343,7 @@ class _Compiler:
             self.by_index("input_bursts_last", "X", [count - 1 for count in columns])
             self.by_class("input_beats", words, of_words(plan.input_beats))
         self.by_class("input_entries_last", words, of_words(lambda s, c: plan.input_entries(s, c) - 1))
-        self.toggling("input_slot", INPUT_LOOPS, plan.input_slot)
+        self._input_slot("input_slot", plan.input_slot)
         self.by_classes("input_entry", "input_slot", {"Y": [(window.low - window.shift) * plan.row_entries for window in rows]})
         self.toggling("weight_slot", WEIGHT_LOOPS, plan.weight_slot)
         self.by_classes("weight_entry", "weight_slot", {})
@@ -355,7 +366,7 @@ class _Compiler:
         slot = "input_slot"
         if words > 1:
             slot = "input_word_slot"
-            self.toggling(slot, INPUT_LOOPS, plan.input_slot * words)
+            self._input_slot(slot, plan.input_slot * words)
         self.by_classes("input_word", slot, shifts)
         words, slot = plan.weight_format.words_per_entry, "weight_slot"
         if words > 1:

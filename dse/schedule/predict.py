@@ -96,7 +96,10 @@ def tile_costs(plan: TilePlan) -> TileCosts:
     runs = along("C", [plan.run_entries(c) for c in plan.loops["C"]]) * plan.weight_format.beats_per_entry
     weights = sizes("S") * along("K", [plan.records(k) for k in plan.loops["K"]]) * runs
     parameters = sizes("S") * sizes("K") * plan.design.parameter_beats
-    load = (rows * columns * pixel_in * _moved(plan, names, INPUT_LOOPS) + weights * _moved(plan, names, WEIGHT_LOOPS)
+    input_moved = _moved(plan, names, INPUT_LOOPS)
+    if plan.input_is_resident:
+        input_moved = input_moved * along("K", [int(at == 0) for at in range(len(plan.loops["K"]))])
+    load = (rows * columns * pixel_in * input_moved + weights * _moved(plan, names, WEIGHT_LOOPS)
             + parameters * _moved(plan, names, PARAMETER_LOOPS))
     stored = along("C", [int(at == len(plan.loops["C"]) - 1) for at in range(len(plan.loops["C"]))])
     store = sizes("Y") * sizes("X") * pixel_out * stored

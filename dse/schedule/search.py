@@ -42,13 +42,13 @@ def total_bytes(design: Design, prediction: Prediction) -> int:
     return (prediction.beats_read + prediction.beats_written) * design.bus_bits // 8
 
 
-def best_tiling(design: Design, layer: Layer, timing: MemoryTiming) -> Choice:
-    """The best mapping by exact prediction among those enumerated.
+def best_tiling(design: Design, layer: Layer, timing: MemoryTiming, *, max_sizes: int = MAX_SIZES) -> Choice:
+    """The best mapping by exact prediction among those enumerated; up to ``max_sizes`` tile sizes are tried along each loop.
 
     Raises InputError when the design cannot compute the layer, or no tile of it fits the banks: which bank, and what is missing.
     """
     check_layer(design, layer)
-    plans = fitting_plans(design, layer)
+    plans = fitting_plans(design, layer, max_sizes)
     # A program adds cycles to its plan's bound and never takes any away, so programs are compiled from the lowest bound up, until
     # the bounds pass what is already found.
     bounded = sorted(((predict(plan, ProgramLength(), timing).cycles, at) for at, plan in enumerate(plans)))
@@ -70,10 +70,10 @@ def best_tiling(design: Design, layer: Layer, timing: MemoryTiming) -> Choice:
     return Choice(plan, program, prediction, len(plans))
 
 
-def fitting_plans(design: Design, layer: Layer) -> list[TilePlan]:
+def fitting_plans(design: Design, layer: Layer, max_sizes: int = MAX_SIZES) -> list[TilePlan]:
     """Every enumerated tiling that the hardware runs and the banks hold, without those of very many tiles if there are others."""
     few, many = [], []
-    for plan in legal_plans(design, layer):
+    for plan in legal_plans(design, layer, max_sizes):
         if plan.fits:
             tiles = 1
             for loop in plan.loops.values():
@@ -84,26 +84,26 @@ def fitting_plans(design: Design, layer: Layer) -> list[TilePlan]:
     return [plan for _, plan in sorted(many, key=lambda entry: entry[0])[:1]]
 
 
-def legal_plans(design: Design, layer: Layer) -> Iterator[TilePlan]:
+def legal_plans(design: Design, layer: Layer, max_sizes: int = MAX_SIZES) -> Iterator[TilePlan]:
     """The enumeration: sizes along each loop, and both orders where they differ."""
-    for tiling in enumerate_tilings(design, layer):
+    for tiling in enumerate_tilings(design, layer, max_sizes):
         try:
             yield TilePlan(design, layer, tiling)
         except IllegalTiling:
             continue
 
 
-def enumerate_tilings(design: Design, layer: Layer) -> Iterator[Tiling]:
+def enumerate_tilings(design: Design, layer: Layer, max_sizes: int = MAX_SIZES) -> Iterator[Tiling]:
     group, align = Grouping.of(design, layer), channel_alignment(design)
     channel_tiles: list[tuple[int, int, int]] = []  # ts, tk, tc
-    for ts in tile_sizes(group.count, _group_step(design, group)):
+    for ts in tile_sizes(group.count, _group_step(design, group), max_sizes):
         channel_tiles.append((ts, group.outputs, group.words))
-    tks = tile_sizes(group.outputs, align) if group.packed == 1 else [group.outputs]
-    tcs = tile_sizes(group.words, design.words_per_entry("input")) if design.psum_bytes else [group.words]
+    tks = tile_sizes(group.outputs, align, max_sizes) if group.packed == 1 else [group.outputs]
+    tcs = tile_sizes(group.words, design.words_per_entry("input"), max_sizes) if design.psum_bytes else [group.words]
     channel_tiles += [(1, tk, tc) for tk in tks for tc in tcs]
     for ts, tk, tc in dict.fromkeys(channel_tiles):
-        for ty in tile_sizes(layer.OY, 1):
-            for tx in tile_sizes(layer.OX, 1):
+        for ty in tile_sizes(layer.OY, 1, max_sizes):
+            for tx in tile_sizes(layer.OX, 1, max_sizes):
                 weight_tiles = ceil_div(group.count, ts) * ceil_div(group.outputs, tk)
                 pixel_tiles = layer.B * ceil_div(layer.OY, ty) * ceil_div(layer.OX, tx)
                 orders = list(Order) if weight_tiles > 1 and pixel_tiles > 1 else [Order.WEIGHTS_OUTER]
@@ -120,19 +120,19 @@ def _group_step(design: Design, group: Grouping) -> int:
     return step
 
 
-def tile_sizes(total: int, step: int) -> list[int]:
-    """The whole, and multiples of ``step``: for each number of tiles the most even split, thinned to MAX_SIZES of them."""
+def tile_sizes(total: int, step: int, most: int) -> list[int]:
+    """The whole, and multiples of ``step``: for each number of tiles the most even split, thinned to ``most`` of them."""
     sizes = {total}
     units = ceil_div(total, step)
     for tiles in range(2, units + 1):
         sizes.add(min(total, ceil_div(units, tiles) * step))
-        if len(sizes) > 4 * MAX_SIZES and tiles * tiles > units:
+        if len(sizes) > 4 * most and tiles * tiles > units:
             break
     sizes |= {step * n for n in (1, 2, 3, 4) if step * n <= total}
     ordered = sorted(sizes)
-    if len(ordered) <= MAX_SIZES:
+    if len(ordered) <= most:
         return ordered
-    picks = {round(at * (len(ordered) - 1) / (MAX_SIZES - 1)) for at in range(MAX_SIZES)}
+    picks = {round(at * (len(ordered) - 1) / (most - 1)) for at in range(most)}
     return [ordered[at] for at in sorted(picks)]
 
 

@@ -162,7 +162,7 @@ class TilePlan:
     def _check_lengths(self) -> None:
         """Bursts and counters of the hardware have finite fields."""
         first = {name: loop[0] for name, loop in self.loops.items()}
-        columns = max(window.rows for window in self.x_windows)
+        columns = self.frame_columns
         lengths = {
             "weights of a tile": self.weight_beats(first["S"], first["K"], first["C"]),
             "parameters of a tile": self.parameter_beats(first["S"], first["K"]),
@@ -176,29 +176,27 @@ class TilePlan:
     # -- sizes on chip ------------------------------------------------------------------------------------------------
 
     def _measure(self) -> None:
-        tiling, group, design, layer = self.tiling, self.grouping, self.design, self.layer
-        y, x = self.y_axis, self.x_axis
+        group, design, layer, y = self.grouping, self.design, self.layer, self.y_axis
         frames = []
-        for window in self.y_windows:
+        for window in dict.fromkeys(self.y_windows[at] for at in (0, len(self.y_windows) // 2, -1)):  # all kinds
             span = y.span(window.band)
             for lane in range(ceil_div(window.part.size, window.band)):
                 frames.append(min(span, window.high - lane * window.band * y.stride) - window.shift)
         self.frame_rows = max(frames)
-        self.frame_columns = max(window.rows for window in self.x_windows)
+        self.frame_columns = max(self.x_windows[at].rows for at in (0, len(self.x_windows) // 2, -1))
         whole_words = group.count * group.words
         self.pixel_beats = self.input_format.beats(whole_words)  # of a whole pixel in external memory
-        self.pixel_entries = max(self.input_entries(s, c) for s in self.loops["S"] for c in self.loops["C"])
+        # The first part of every loop is as large as any.
+        s, k, c = (self.loops[name][0] for name in "SKC")
+        self.pixel_entries = self.input_entries(s, c)
         self.row_entries = self.frame_columns * self.pixel_entries
         self.input_slot = self.frame_rows * self.row_entries
         self.output_pixel_beats = design_output_pixel(design, layer.K)
-        self.weight_slot = max(self.weight_entries(s, k, c) for s in self.loops["S"] for k in self.loops["K"]
-                               for c in self.loops["C"])
-        most_channels = tiling.ts * max(part.size for part in self.loops["K"])
-        self.parameter_slot = ceil_div(most_channels, design.drains_per_lane)
-        band, columns = self.y_windows[0].band, self.loops["X"][0].size
-        self.output_slot = band * columns * max(self.output_tile_beats(s, k) for s in self.loops["S"] for k in self.loops["K"])
-        blocks = self.loops["S"][0].size * group.passes * max(self.blocks(k) for k in self.loops["K"])
-        self.psum_entries = band * columns * blocks * design.drain_steps if len(self.loops["C"]) > 1 else 0
+        self.weight_slot = self.weight_entries(s, k, c)
+        self.parameter_slot = ceil_div(s.size * k.size, design.drains_per_lane)
+        pixels = self.y_windows[0].band * self.loops["X"][0].size
+        self.output_slot = pixels * self.output_tile_beats(s, k)
+        self.psum_entries = pixels * self.groups_in_pixel(s, k) * design.drain_steps if len(self.loops["C"]) > 1 else 0
 
     def blocks(self, k: Part) -> int:
         """Array blocks of a supergroup's part of output channels, in one pass."""
@@ -257,6 +255,17 @@ class TilePlan:
         innermost = max((at for at, name in enumerate(names) if name in loops and len(self.loops[name]) > 1), default=-1)
         return prod(len(self.loops[name]) for name in names[:innermost + 1])
 
+    @property
+    def input_tiles(self) -> int:
+        """Different input tiles."""
+        return prod(len(self.loops[name]) for name in INPUT_LOOPS)
+
+    @property
+    def input_is_resident(self) -> bool:
+        """Every input tile keeps a region of its own, and is loaded only while the first weight tile is used."""
+        revisited = self.tiling.order is Order.WEIGHTS_OUTER and len(self.loops["S"]) == 1 and len(self.loops["K"]) > 1
+        return revisited and self.input_tiles > 1 and self.input_tiles * self.input_slot <= self.design.bank_depth("input")
+
     def slots(self, loops: frozenset[str]) -> int:
         """Regions of a bank: two where loading one overlaps using the other, one for what is loaded once."""
         return 2 if self.changes(loops) > 1 else 1
@@ -265,7 +274,7 @@ class TilePlan:
         """Bank kind -> (entries needed, entries there)."""
         design = self.design
         entries = {
-            "input": self.input_slot * self.slots(INPUT_LOOPS),
+            "input": self.input_slot * (self.input_tiles if self.input_is_resident else self.slots(INPUT_LOOPS)),
             "weight": self.weight_slot * self.slots(WEIGHT_LOOPS),
             "output": self.output_slot * self.slots(OUTPUT_LOOPS),
             "parameter": self.parameter_slot * self.slots(PARAMETER_LOOPS),

@@ -56,11 +56,12 @@ def test_lut_is_exact_for_every_pair(a_bits, b_bits):
         assert products(component, pairs, stages) == [a * b for a, b in pairs]
 
 
-@pytest.mark.parametrize(("a_bits", "b_bits"), [(2, 17), (17, 2), (9, 8), (8, 9), (7, 11), (17, 16), (16, 17), (32, 18), (48, 18)])
+@pytest.mark.parametrize(("a_bits", "b_bits"), [(2, 17), (17, 2), (9, 8), (8, 9), (7, 11), (17, 16), (48, 18)])
 def test_lut_is_exact_at_every_depth(a_bits, b_bits):
     rng = random.Random(a_bits * 100 + b_bits)
     pairs = sample(rng, a_bits, b_bits, 60)
-    for stages in range(booth_rows(a_bits, b_bits) + 1):
+    rows = booth_rows(a_bits, b_bits)
+    for stages in range(rows + 1) if rows < 6 else (0, 2, rows - 1, rows):
         component = LutMultiplier(a_bits=a_bits, b_bits=b_bits, stages=stages)
         assert component.latency_cycles == stages
         assert products(component, pairs, stages) == [a * b for a, b in pairs]
@@ -90,7 +91,8 @@ def test_function_with_one_bit():
     assert products(Combinational(signed(3), signed(1)), pairs, 0) == [a * b for a, b in pairs]
 
 
-@pytest.mark.parametrize(("a_bits", "b_bits"), [(7, 2), (8, 18), (18, 18), (19, 18), (34, 3), (35, 18), (36, 18), (48, 18), (52, 17), (64, 18)])
+@pytest.mark.parametrize(("a_bits", "b_bits"), [(7, 2), (8, 18), (18, 18), (19, 18), (34, 3), (35, 18), (36, 18), (48, 18),
+                                                (52, 17), (64, 18)])
 def test_dsp_is_exact(a_bits, b_bits):
     component = DspMultiplier(a_bits=a_bits, b_bits=b_bits)
     pairs = sample(random.Random(a_bits), a_bits, b_bits, 200)
@@ -124,7 +126,7 @@ def test_lut_product_takes_one_lut_a_row_bit():
 
 def test_dsp_product_takes_nothing_but_dsps():
     pytest.importorskip("pyosys")
-    cells = synthesise(DspMultiplier(a_bits=32), run="begin:map_memory")[""]
+    cells = synthesise(DspMultiplier(a_bits=35), run="begin:map_memory")[""]
     assert cells.dsps == 2
     # The blocks add the partial products and hold the registers; what is left is the delay of the low bits.
     assert not {kind for kind in cells.by_type if kind.lstrip("$") in ("add", "alu", "macc", "mul")}

@@ -1,0 +1,103 @@
+"""Resources of a design: DSP blocks and block RAMs exactly, LUTs and FFs as a rough estimate.
+
+The LUT and FF figures are fitted by hand to a few syntheses (Yosys 0.70, ``synth_xilinx -family xc6s``; `benchmarks/area.py`): good to
+about 25 %, enough to leave out arrays that cannot fit. They are estimates, and every output says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log2
+
+from boards.schema import Board
+from hdl.design import Accumulate, Design, Multiplier, OutputMultiplier
+from hdl.errors import InputError
+from hdl.mapping import ceil_div
+
+CONTROL_LUTS = 1200
+"""Sequencer, issue unit, memory channel, counters apart."""
+COUNTER_LUTS = 260
+CONTROL_FFS = 2600
+OUTPUT_LUTS = {OutputMultiplier.SERIAL: 200, OutputMultiplier.DSP: 150, OutputMultiplier.LUT: 800}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """``dsps``, ``block_rams`` (18 Kb) are exact for Spartan-6; ``luts`` and ``ffs`` are rough estimates."""
+
+    luts: int
+    ffs: int
+    dsps: int
+    block_rams: int
+
+
+def estimate_resources(design: Design) -> Resources:
+    luts = CONTROL_LUTS + (COUNTER_LUTS if design.counters else 0) + _array_luts(design) + _drain_luts(design)
+    ffs = CONTROL_FFS + 14 * design.lanes + _array_ffs(design) + 120 * design.drains
+    return Resources(int(luts), int(ffs), design.dsps, design.block_rams)
+
+
+def _array_luts(design: Design) -> float:
+    dots, cols, width = design.rows * design.lanes, design.cols, design.accumulator_bits
+    readout = design.drains * width * ceil_div(design.drain_steps, 4) * 0.7
+    if design.is_xnor:
+        return dots * (2.1 * cols + 12) + design.lanes * 20 + readout
+    multiply = 0.0
+    if design.multiplier is Multiplier.LUT:
+        multiply = design.macs_per_cycle * lut_multiplier_luts(design.weight_bits, design.activation_bits)
+    operands = design.lanes * cols * (design.activation_bits + 1) + design.rows * cols
+    if design.accumulate is Accumulate.TREE:
+        adders = dots * ((cols - 1) * (design.product_bits + log2(max(2, cols)) / 2) + width)
+        return multiply + operands + adders + readout
+    adders = 0 if design.multiplier is Multiplier.DSP else design.macs_per_cycle * width
+    return multiply + operands + adders + readout * cols + design.drains * (cols - 1) * width
+
+
+def lut_multiplier_luts(weight_bits: int, activation_bits: int) -> float:
+    """Rows of partial products, the first level of which adds two rows a LUT."""
+    if weight_bits == 1 or activation_bits == 1:
+        return weight_bits + activation_bits + 1
+    rows = weight_bits
+    return (rows - 1) * (activation_bits + 3)
+
+
+def _array_ffs(design: Design) -> float:
+    dots, cols, width = design.rows * design.lanes, design.cols, design.accumulator_bits
+    if design.is_xnor:
+        return dots * (1.1 * cols + 2 * width) + design.rows * cols + design.lanes * cols
+    operands = design.rows * cols * design.weight_operand_bits + design.lanes * cols * design.activation_operand_bits
+    if design.accumulate is Accumulate.PER_COLUMN:
+        return operands + design.macs_per_cycle * width
+    return operands + dots * ((cols - 1) * (design.product_bits + 1) + 2 * width)
+
+
+def _drain_luts(design: Design) -> float:
+    if design.has_threshold_output:
+        return design.drains * 2 * design.accumulator_bits
+    return design.drains * (OUTPUT_LUTS[design.output_multiplier] + design.accumulator_bits + 40)
+
+
+@lru_cache(maxsize=256)
+def usable(board: Board) -> dict[str, int]:
+    """What a design may use of a board: luts, ffs, dsps, and block RAMs in units of 18 Kb."""
+    under = board.usable
+    return {"dsps": under["dsps"], "block_rams": under["block_rams"] * board.device.block_ram_bits // 18432,
+            "luts": under["luts"], "ffs": under["ffs"]}
+
+
+def overshoot(design: Design, board: Board) -> dict[str, tuple[int, int]]:
+    """Resource -> (used, usable under the board's ceilings), for those that do not suffice."""
+    used, have = estimate_resources(design), usable(board)
+    need = {"dsps": used.dsps, "block_rams": used.block_rams, "luts": used.luts, "ffs": used.ffs}
+    return {name: (need[name], have[name]) for name in need if need[name] > have[name]}
+
+
+def check_fits(design: Design, board: Board) -> None:
+    """Raise InputError when the design exceeds the board: which resource, by how much."""
+    over = overshoot(design, board)
+    if over:
+        parts = [f"{name.replace('_', ' ')}: {need} of {have} usable ({'estimate, ' if name in ('luts', 'ffs') else ''}"
+                 f"{need - have} too many)" for name, (need, have) in over.items()]
+        raise InputError(f"the design does not fit {board.name}: " + "; ".join(parts), where="--design",
+                         suggestion="use a smaller array or smaller buffers, or another board")
