@@ -90,6 +90,12 @@ def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits:
     return best_tiling(design, layer, board_timing(board, design)) if full else best
 
 
+def _better(choice: Choice, best: Choice) -> bool:
+    """Clearly fewer cycles; or about as many and fewer bytes."""
+    ratio = choice.prediction.cycles / best.prediction.cycles
+    return ratio < 1 - CYCLE_TOLERANCE or ratio <= 1 + CYCLE_TOLERANCE and choice.bytes < best.bytes
+
+
 def _rank(choice: Choice) -> tuple[int, int, int]:
     design = choice.plan.design
     return choice.prediction.cycles, total_bytes(design, choice.prediction), design.block_rams
@@ -207,7 +213,7 @@ def _with_banks(board: Board, layer: Layer, candidate: Candidate, fixed: dict[st
         except InputError as error:
             reason = error
             continue
-        if best is None or _rank(choice) < _rank(best):
+        if best is None or _better(choice, best):
             best = choice
         if best.prediction.cycles <= candidate.bound_cycles * CLOSE_ENOUGH:
             break

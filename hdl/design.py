@@ -46,7 +46,7 @@ class Accumulate(StrEnum):
 
 
 class OutputMultiplier(StrEnum):
-    """The output stage's multiplier: one result a cycle in DSPs or LUTs, or shift-and-add with an interval of 18 cycles."""
+    """The output stage's multiplier: one result a cycle in DSPs or LUTs, or shift-and-add with an interval of 10 cycles."""
 
     DSP = "dsp"
     LUT = "lut"

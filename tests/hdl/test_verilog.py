@@ -93,7 +93,7 @@ def test_every_bank_is_one_ram_of_the_design():
 
 
 def test_the_size_does_not_depend_on_the_banks():
-    small, large = (verilog_text(DESIGNS["w16a2"].with_(input_bytes=size, weight_bytes=size)) for size in (4096, 1 << 20))
+    small, large = (verilog_text(DESIGNS["w16a2"].with_(input_bytes=size, weight_bytes=size)) for size in (4096, 1 << 18))
     assert large.count("\n") < 1.1 * small.count("\n")  # wider addresses, and more slices
     assert len(small) < 400_000
 
