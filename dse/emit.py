@@ -66,7 +66,7 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
     InputError: the directory cannot be written, or holds something else. IllegalTiling: see :class:`TilePlan`.
     """
     out = Path(out_dir)
-    _check_directory(out)
+    check_directory(out)
     plan = TilePlan(design, layer, tiling)
     program = compile_program(plan)
     prediction = predict(plan, program, timing)
@@ -115,7 +115,7 @@ def pack_output(plan: TilePlan, output: NDArray[np.int64]) -> NDArray[np.uint8]:
     return np.packbits(single.astype(np.uint8), bitorder="little")
 
 
-def _check_directory(out: Path) -> None:
+def check_directory(out: Path) -> None:
     """Refuse, before any work, what could not be written or would mix with other files."""
     try:
         if out.exists() and not out.is_dir():

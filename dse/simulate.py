@@ -30,7 +30,7 @@ STALL_ALLOWANCE = 40  # random stalls make a run longer, by far less than this
 class LayerReport:
     """What `nearmac simulate` shows of one layer; bytes and cycles as measured, predictions beside them.
 
-    ``bound``: the resource that limits the design on this layer, and the cycles that it alone would need. ``utilization``: MACs a cycle over
+    ``bound``: the resource that limits the design on this layer, and the cycles it alone needs. ``utilization``: MACs a cycle over
     MACs built. ``issue_fraction``: cycles that issue an operand vector. ``external_mb_s``: 1e6 bytes a second, average over the run.
     """
 

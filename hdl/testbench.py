@@ -9,9 +9,8 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from hdl.accelerator import COUNTER_BITS, COUNTERS
 from hdl.design import Design
-
-COUNTERS = {"total": 48, "issue": 48, "memory": 48, "drain_stall": 48, "beats_read": 48, "beats_written": 48}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ class TestBench:
         if design.counters:
             names = [f"counters__{name}" for name in COUNTERS]
             values["COUNTER_PORTS"] = "".join(f",\n    .{name}({name})" for name in names)
-            values["COUNTER_WIRES"] = f"  wire [47:0] {', '.join(names)};\n"
+            values["COUNTER_WIRES"] = f"  wire [{COUNTER_BITS - 1}:0] {', '.join(names)};\n"
             values["COUNTER_CHECK"] = COUNTER_CHECK
         template = (files("hdl") / "testbench.v.in").read_text(encoding="utf-8")
         return re.sub(r"@([A-Z_]+)@", lambda found: values[found[1]], template)

@@ -14,6 +14,7 @@ from amaranth.back import verilog
 from amaranth.hdl import ClockSignal, Elaboratable, Instance
 from amaranth.lib.memory import Memory
 
+from hdl.accelerator import Accelerator
 from hdl.design import Design
 
 TOP = "nearmac_accelerator"
@@ -72,17 +73,18 @@ def component_verilog(component: Any, name: str = TOP) -> str:
     text = re.sub(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ", r"\\$once ", text)
     text = re.sub(r"^  wire \[-1:0\] [^;]*;\n", "", text, flags=re.MULTILINE)  # signals of no bits, which nothing uses
     text = _merge_alike(text)
-    return f"{text}\n{RAM}" if "nearmac_ram" in text else text
+    return text + RAM if "nearmac_ram" in text else text
 
 
 def _merge_alike(text: str) -> str:
     """One module for all that are alike: Amaranth writes one for each instance, a hundred of them for the units of an array."""
-    modules = re.findall(r"^module (\S+?)( ?\(.*?^endmodule\n)", text, flags=re.DOTALL | re.MULTILINE)
+    parts = re.split(r"^module ([^\s(;]+)", text, flags=re.MULTILINE)
+    modules = [(name, body.rstrip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)]
     while True:
         first: dict[str, str] = {}
         renamed = {name: first[body] for name, body in modules if first.setdefault(body, name) != name}
         if not renamed:
-            return "\n".join(f"module {name}{body}" for name, body in modules)
+            return "".join(f"module {name}{body}\n\n" for name, body in modules)
         # Modules that differed in the names of their parts alone may be alike now.
         modules = [(name, _rename_instances(body, renamed)) for name, body in modules if name not in renamed]
 
@@ -96,8 +98,6 @@ def verilog_text(design: Design) -> str:
 
     Emission takes a second or a few; the text is the same every time.
     """
-    from hdl.accelerator import Accelerator
-
     options = "\n".join(f"//   {name}: {value}" for name, value in design.to_dict().items())
     heading = f"// nearmac {version()}: a {design.precision} accelerator of {design.array} (rows x cols x lanes)\n{options}\n"
     return f"{heading}\n{component_verilog(Accelerator(design))}"

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "Vaccelerator.h"
+#include "Vaccelerator___024root.h"
 #include "verilated.h"
 #if NEARMAC_TRACE
 #include "verilated_vcd_c.h"
@@ -106,6 +107,18 @@ private:
     uint32_t random_;
 };
 
+// The ports are registers, so nothing needs the model while the clock is low: where its edge detector can be set back by hand, that
+// half is not evaluated at all (which makes a run a third faster).
+template <class Root>
+auto rearm(Root* root, int) -> decltype(root->__Vtrigprevexpr___TOP__clk__0, true) {
+    root->__Vtrigprevexpr___TOP__clk__0 = 0;
+    return true;
+}
+template <class Root>
+bool rearm(Root*, long) {
+    return false;
+}
+
 // Half a clock period a call; the waveform file is open only inside its window.
 class Clocked {
 public:
@@ -138,7 +151,8 @@ public:
     }
     void half(bool high) {
         top->clk = high;
-        top->eval();
+        if (NEARMAC_TRACE || high || !settled_ || !rearm(top->rootp, 0)) top->eval();
+        settled_ = settled_ || high;
 #if NEARMAC_TRACE
         if (tracing) vcd_.dump(time_ps_);
         time_ps_ += picoseconds_per_cycle / 2;
@@ -146,6 +160,7 @@ public:
     }
 
 private:
+    bool settled_ = false;  // the model was evaluated once with each level of the clock
     VerilatedContext context_;  // before `top`, which refers to it until its end
 #if NEARMAC_TRACE
     VerilatedVcdC vcd_;

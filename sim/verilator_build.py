@@ -100,9 +100,9 @@ def emit(component_factory: Callable[[Any], Any], design: Any, artifacts: Artifa
             return path.read_text()
         except OSError:  # another process removed it
             pass
-    from amaranth.back import verilog
+    from hdl.verilog import component_verilog
 
-    text = verilog.convert(component_factory(design), name=TOP, strip_internal_attrs=True, emit_src=False)
+    text = component_verilog(component_factory(design), TOP)
     if key:
         artifacts.add(key, text.encode(), ".v")
     return text

@@ -1,0 +1,1 @@
+"""The ``nearmac`` command: one module a command, and what they share."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from dse.fidelity.check import Point
 from dse.schedule.tiling import IllegalTiling, Order, TilePlan, Tiling
@@ -25,7 +26,7 @@ def random_design(random: Random, weight_bits: int, activation_bits: int) -> Des
     rows, lanes = random.choice((1, 2, 3, 4, 4, 5, 7, 8)), random.choice((1, 1, 1, 2, 2, 3, 4))
     cols = random.choice((1, 7, 16, 24, 32, 33, 40) if xnor else (1, 2, 3, 4, 4, 5, 8))
     bus_bits = random.choice(BUS_BITS[:4])
-    options = {
+    options: dict[str, Any] = {
         "rows": rows, "cols": cols, "lanes": lanes, "weight_bits": weight_bits, "activation_bits": activation_bits,
         "accumulator_bits": 16 if xnor else min(48, weight_bits + activation_bits + random.choice((10, 12, 14))),
         "accumulate": Accumulate.TREE if xnor else random.choice(list(Accumulate)),
@@ -134,4 +135,4 @@ def _random_point(random: Random, design: Design, geometry: str) -> Point | None
     if layer.macs > MAX_CYCLES * min(4, design.macs_per_cycle):
         return None
     tiling = random_tiling(random, design, layer)
-    return tiling and Point(design, layer, tiling, random_timing(random), random.randrange(1 << 30))
+    return Point(design, layer, tiling, random_timing(random), random.randrange(1 << 30)) if tiling else None

@@ -6,6 +6,8 @@ tiles load them. `docs/memory.md` shows the layout.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from hdl.design import MULTIPLIER_BITS
 from sim.golden import LayerTensors
 
 Bytes = NDArray[np.uint8]
+Put = Callable[[int, Bytes], None]  # writes bytes at a beat address
 Integers = NDArray[np.int64]
 
 
@@ -85,7 +88,7 @@ def _pack_input(plan: TilePlan, tensor: Integers) -> Bytes:
     return _pack_elements(image, bits)
 
 
-def _pack_weights(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, put: object) -> None:
+def _pack_weights(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, put: Put) -> None:
     design, layer, group = plan.design, plan.layer, plan.grouping
     bits, cols = design.weight_bits, design.cols
     inputs, outputs = group.group_inputs, group.group_outputs
@@ -113,11 +116,11 @@ def _pack_weights(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, put:
                 vectors = plan.vectors(c)
                 run = np.zeros((count, plan.run_entries(c) * plan.weight_format.words_per_entry, slot), np.uint16)
                 run[:, :vectors, :cols] = tile.reshape(count, vectors, cols)
-                put(memory.weights.address + ((s_at * groups + k_at) * channels + c_at) * stride,  # type: ignore[operator]
+                put(memory.weights.address + ((s_at * groups + k_at) * channels + c_at) * stride,
                     _pack_elements(run.reshape(1, -1), bits))
 
 
-def _pack_parameters(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, put: object) -> None:
+def _pack_parameters(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, put: Put) -> None:
     design, group = plan.design, plan.grouping
     size = design.parameter_beats * design.bus_bits // 8
     entries = np.zeros((plan.layer.K, size), np.uint8)
@@ -127,7 +130,7 @@ def _pack_parameters(plan: TilePlan, memory: MemoryMap, tensors: LayerTensors, p
     for s_at, s in enumerate(plan.loops["S"]):
         for k_at, k in enumerate(plan.loops["K"]):
             first = s.start * group.outputs + k.start
-            put(memory.parameters.address + (s_at * groups + k_at) * stride,  # type: ignore[operator]
+            put(memory.parameters.address + (s_at * groups + k_at) * stride,
                 entries[first:first + s.size * k.size].reshape(-1))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.compiler import Program
-from dse.schedule.tiling import INPUT_LOOPS, LOOPS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, TilePlan
+from dse.schedule.tiling import INPUT_LOOPS, LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, TilePlan
 from hdl.drain import drain_cycles, tail_cycles
 from hdl.timing import (
     COMPUTE_START_CYCLES,

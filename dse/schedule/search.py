@@ -72,7 +72,8 @@ def best_tiling(design: Design, layer: Layer, timing: MemoryTiming, *, max_sizes
 
 def fitting_plans(design: Design, layer: Layer, max_sizes: int = MAX_SIZES) -> list[TilePlan]:
     """Every enumerated tiling that the hardware runs and the banks hold, without those of very many tiles if there are others."""
-    few, many = [], []
+    few: list[tuple[int, TilePlan]] = []
+    many: list[tuple[int, TilePlan]] = []
     for plan in legal_plans(design, layer, max_sizes):
         if plan.fits:
             tiles = 1

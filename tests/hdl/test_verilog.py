@@ -150,15 +150,15 @@ class Nothing(wiring.Component):
 
 def test_modules_that_are_alike_become_one():
     def module(name: str, *lines: str) -> str:
-        return f"module {name} (a);\n" + "".join(f"  {line}\n" for line in lines) + "endmodule\n"
+        return f"module {name} (a);\n" + "".join(f"  {line}\n" for line in lines) + "endmodule\n\n"
 
     leaf, other = "assign b = a;", "assign b = ~a;"
-    text = "\n".join([
+    text = "".join([
         module("top", "\\top.x  x (", "\\top.y  y (", "\\top.z  z ("),
         module("\\top.x", "\\top.x.leaf  leaf ("), module("\\top.x.leaf", leaf),
         module("\\top.y", "\\top.y.leaf  leaf ("), module("\\top.y.leaf", leaf),
         module("\\top.z", "\\top.z.leaf  leaf ("), module("\\top.z.leaf", other)])
-    assert _merge_alike(text) == "\n".join([
+    assert _merge_alike(text) == "".join([
         module("top", "\\top.x  x (", "\\top.x  y (", "\\top.z  z ("),
         module("\\top.x", "\\top.x.leaf  leaf ("), module("\\top.x.leaf", leaf),
         module("\\top.z", "\\top.z.leaf  leaf ("), module("\\top.z.leaf", other)])

@@ -1,0 +1,122 @@
+"""The ``nearmac`` command: its entry point and exit statuses.
+
+0 done; 1 the run found a mismatch; 2 the user's input is wrong; 3 an external tool failed; 130 interrupted. Only typer is imported
+before a command runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from dse.cli import boards, emit, simulate
+
+MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
+
+app = typer.Typer(name="nearmac", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+                  help="Explore FPGA accelerators for neural networks: hardware, simulation and exact prediction from one design.",
+                  epilog="Exit status: 0 done, 1 mismatch, 2 wrong input, 3 an external tool failed, 130 interrupted.")
+app.command("simulate")(simulate.simulate)
+app.command("emit")(emit.emit)
+app.command("boards")(boards.boards)
+
+# The base class of usage errors: it is typer's own in some versions and click's in others.
+_UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("nearmac")
+        except PackageNotFoundError:
+            found = "(source)"
+        print(f"nearmac {found}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True,
+                                                   help="Show the version and exit.")] = False) -> None:
+    pass
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line ``arguments`` (``sys.argv`` by default); the exit status. Errors go to stderr, one message each."""
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output left
+        _silence_stdout()
+        return 128 + 13
+    except OSError as error:
+        _silence_stdout()
+        return _fail(f"{error.filename or 'output'}: {error.strerror or error}", BAD_INPUT)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from boards.errors import InputError
+
+    try:
+        command = typer.main.get_command(app)
+        status = command.main(args=None if arguments is None else list(arguments), prog_name="nearmac", standalone_mode=False)
+        if status == INTERRUPTED:  # typer has caught the interrupt already
+            return _fail("interrupted", INTERRUPTED)
+        return int(status or 0)
+    except InputError as error:
+        return _fail(str(error), BAD_INPUT)
+    except _UsageError as error:
+        return _fail(_usage_text(error), BAD_INPUT)
+    except typer.Abort:
+        return _fail("interrupted", INTERRUPTED)
+    except MemoryError:
+        return _fail("out of memory: use a smaller layer", BAD_INPUT)
+    except RuntimeError as error:
+        from sim.errors import SimulationError, ToolError
+
+        if isinstance(error, ToolError):
+            return _fail(str(error), TOOL_FAILED)
+        if isinstance(error, SimulationError):
+            return _fail(str(error), MISMATCH)
+        raise
+
+
+def _usage_text(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "nearmac")
+    text = " ".join(error.format_message().split())
+    return f"{text.rstrip('.')}; see `{path} --help`"
+
+
+def _fail(message: str, status: int) -> int:
+    print(message if status == INTERRUPTED else f"error: {message}", file=sys.stderr)
+    return status
+
+
+def _silence_stdout() -> None:
+    """What stdout still buffers cannot be written: drop it, or Python would complain once more at exit."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # file names hold whatever they like
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()
