@@ -1,6 +1,7 @@
 """Writes the generated parts of the pages in docs/, from the code itself: `python docs/make_tables.py`, from the repository's root.
 
-A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. ``tests/test_docs.py`` holds every one against the code.
+A part stands between ``<!-- generated: NAME -->`` (or ``<!-- file: PATH -->``) and ``<!-- end -->``. ``tests/test_docs.py`` holds
+every one against the code.
 """
 
 from __future__ import annotations
@@ -260,12 +261,18 @@ PARTS: dict[str, Callable[[], str]] = {
     "fields": field_table, "opcodes": opcode_table, "disassembly": disassembly, "constants": constant_table, "drains": drain_table,
     "worked example": worked_example, "memory map": memory_map,
 }
-PART = re.compile(r"(<!-- generated: (?P<name>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (?P<kind>generated|file): (?P<name>[^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def part(kind: str, name: str) -> str:
+    if kind == "generated":
+        return PARTS[name]()
+    return f"```yaml\n{(ROOT / name).read_text(encoding='utf-8').rstrip()}\n```"
 
 
 def filled(text: str) -> str:
     """A page with its parts as the code has them."""
-    return PART.sub(lambda found: f"{found[1]}\n{PARTS[found['name']]()}\n\n{found[3]}", text)
+    return PART.sub(lambda found: f"{found[1]}\n{part(found['kind'], found['name'])}\n\n{found[4]}", text)
 
 
 if __name__ == "__main__":

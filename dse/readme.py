@@ -158,8 +158,8 @@ def _resources(design: Design) -> str:
 
 DSP blocks: {design.dsps}, {design.array_dsps} in the array and {design.dsps - design.array_dsps} in the output stage.
 
-These are `RAMB16BWER` and `DSP48A1` of Spartan-6; other families have other blocks. Look-up tables are not counted here:
-`nearmac synth` counts them."""
+These are `RAMB16BWER` and `DSP48A1` of Spartan-6; other families have other blocks. Look-up tables are not counted here;
+synthesis counts them: `yosys -p "read_verilog accelerator.v; synth_xilinx -family xc6s -top nearmac_accelerator -noiopad; stat"`."""
 
 
 def _board(design: Design, timing: MemoryTiming) -> str:
@@ -172,4 +172,4 @@ def _board(design: Design, timing: MemoryTiming) -> str:
 * A clock of {design.clock_mhz:g} MHz, a reset that is synchronous to it, pin and timing constraints.
 
 The Xilinx ISE tools were **not** run, so whether the clock is met after place and route is not known. Writing these files
-ran no simulator and no synthesis; `run.sh` and `nearmac synth` do."""
+ran no simulator and no synthesis; `run.sh` runs a simulator."""

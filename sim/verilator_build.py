@@ -20,11 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hdl.verilog import TOP, component_verilog
 from sim.artifacts import ArtifactCache, digest
 from sim.errors import ToolError
 
 HARNESS = Path(__file__).with_name("harness.cpp")
-TOP, PREFIX = "accelerator", "Vaccelerator"
+PREFIX = "Vaccelerator"
 VERILATE_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint", "--quiet",
                   "--top-module", TOP, "--prefix", PREFIX, "--Mdir", "model")
 COMPILE_FLAGS = ("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0",
@@ -71,22 +72,26 @@ def _compiler() -> tuple[str, ...] | None:
     return next(((name,) for name in ("g++", "c++", "clang++") if shutil.which(name)), None)
 
 
-def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, artifacts: ArtifactCache) -> Path:
-    """The shared library that simulates ``component_factory(design)``, from the cache where it is there."""
+def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, quick: bool, artifacts: ArtifactCache) -> Path:
+    """The shared library that simulates ``component_factory(design)``, from the cache where it is there.
+
+    ``quick``: compile without optimisation, in a third of the time, for a run that is short anyway.
+    """
     root, compiler = _verilator_root(), _compiler()
     if root is None or compiler is None:
         raise RuntimeError("; ".join(missing_tools()))
     tools = Toolchain(root, compiler)
     verilog = emit(component_factory, design, artifacts)
     macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}",
-              f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}")
+              f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}",
+              f"-DNEARMAC_QUICK={int(quick)}")
     host = (*map(str, COMPILE_FLAGS), *compiler, _version(compiler), _cpu(), importlib.metadata.version("verilator"))
     key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
     library = artifacts.find(key, ".so")
     if library is None:
         with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
             directory = Path(name)
-            data = _compile(tools, verilog, macros, trace, directory, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
+            data = _compile(tools, verilog, macros, trace, quick, directory, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
         library = artifacts.add(key, data, ".so")
     return library
 
@@ -100,8 +105,6 @@ def emit(component_factory: Callable[[Any], Any], design: Any, artifacts: Artifa
             return path.read_text()
         except OSError:  # another process removed it
             pass
-    from hdl.verilog import component_verilog
-
     text = component_verilog(component_factory(design), TOP)
     if key:
         artifacts.add(key, text.encode(), ".v")
@@ -121,8 +124,8 @@ def _emission_key(factory: Callable[[Any], Any], design: Any) -> str | None:
     return digest("verilog", module, name, repr(design), *versions, *(path.read_bytes() for path in sources))
 
 
-def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, directory: Path, artifacts: ArtifactCache,
-             runtime_key: str) -> bytes:
+def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, quick: bool, directory: Path,
+             artifacts: ArtifactCache, runtime_key: str) -> bytes:
     (directory / "accelerator.v").write_text(_without_temporaries(verilog) if trace else verilog)
     include = tools.verilator_root / "include"
     run_tools([[str(tools.verilator), *VERILATE_FLAGS, *(["--trace-vcd"] if trace else []), "accelerator.v"]], directory,
@@ -130,10 +133,10 @@ def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool,
     generated = sorted(path.name for path in (directory / "model").glob("*.cpp"))
     slow = [name for name in generated if "__Slow" in name or "__Syms" in name]
     common = [*tools.compiler, *COMPILE_FLAGS, "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}", "-c"]
-    native = ["-march=native"] if _accepts_native(tools.compiler) else []
-    units = {"fast": ([*(name for name in generated if name not in slow)], ["-O3", *native]), "slow": (slow, ["-O1"])}
+    fast = ["-O0"] if quick else ["-O3", *(["-march=native"] if _accepts_native(tools.compiler) else [])]
+    units = {"fast": ([*(name for name in generated if name not in slow)], fast), "slow": (slow, ["-O0" if quick else "-O1"])}
     if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES:
-        units = {"fast": (generated, ["-O3", *native])}  # reading the headers twice would take longer
+        units = {"fast": (generated, fast)}  # reading the headers twice would take longer
     commands, objects, fresh = [], [], []
     for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
         key = digest(runtime_key, source)

@@ -24,6 +24,8 @@ class OutputFile:
             self._target = Path(os.path.realpath(path))
             self._check()
             handle, name = tempfile.mkstemp(prefix=".nearmac-", suffix=self._target.suffix[:16], dir=self._target.parent)
+        except InputError:
+            raise
         except (OSError, ValueError) as error:  # ValueError: a null character
             raise self.unwritable(error) from None
         os.close(handle)

@@ -64,29 +64,25 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from boards.errors import InputError
-
     try:
         command = typer.main.get_command(app)
         status = command.main(args=None if arguments is None else list(arguments), prog_name="nearmac", standalone_mode=False)
         if status == INTERRUPTED:  # typer has caught the interrupt already
             return _fail("interrupted", INTERRUPTED)
         return int(status or 0)
-    except InputError as error:
-        return _fail(str(error), BAD_INPUT)
     except _UsageError as error:
         return _fail(_usage_text(error), BAD_INPUT)
     except typer.Abort:
         return _fail("interrupted", INTERRUPTED)
     except MemoryError:
         return _fail("out of memory: use a smaller layer", BAD_INPUT)
-    except RuntimeError as error:
+    except (ValueError, RuntimeError) as error:
+        from boards.errors import InputError
         from sim.errors import SimulationError, ToolError
 
-        if isinstance(error, ToolError):
-            return _fail(str(error), TOOL_FAILED)
-        if isinstance(error, SimulationError):
-            return _fail(str(error), MISMATCH)
+        for kind, status in ((InputError, BAD_INPUT), (ToolError, TOOL_FAILED), (SimulationError, MISMATCH)):
+            if isinstance(error, kind):
+                return _fail(str(error), status)
         raise
 
 

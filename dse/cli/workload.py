@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from boards.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from hdl.layer import Layer
+from dse.workload.grammar import parse_layer
+from dse.workload.layer_file import load_layer
+from hdl.layer import KINDS, Layer
 
 LATER = {".onnx": "ONNX networks", ".csv": "SCALE-Sim topologies"}
 ALLOWED = 'a layer in place ("conv K=.. C=.. ..", "linear K=.. C=..") or the path of a layer .yaml'
@@ -28,10 +27,6 @@ def read_workload(text: str, layer_name: str | None = None) -> Layer:
 
 
 def _read(text: str) -> Layer:
-    from dse.workload.grammar import parse_layer
-    from dse.workload.layer_file import load_layer
-    from hdl.layer import KINDS
-
     words = text.split()
     if not words:
         raise InputError("empty", where="WORKLOAD", value=text, allowed=ALLOWED)

@@ -234,7 +234,7 @@ def test_tool_failure_shows_command_status_and_last_lines(monkeypatch, tmp_path)
                     "for i in $(seq 30); do echo line $i; done >&2\nexit 3\n")
     fake.chmod(0o755)
     monkeypatch.setenv("CXX", str(fake))
-    monkeypatch.setattr(verilator_build, "emit", lambda *_: "module accelerator(input clk); endmodule")
+    monkeypatch.setattr(verilator_build, "emit", lambda *_: "module nearmac_accelerator(input clk); endmodule")
     with pytest.raises(ToolError) as caught:
         run(Copier, design(), image(), 11, 1, FAST, engine="verilator", max_cycles=100)
     assert caught.value.status == 3 and caught.value.command[0] == str(fake)
@@ -331,10 +331,9 @@ def test_digest_keeps_boundaries():
 
 
 def test_emission_is_cached_for_our_own_components_only(monkeypatch, tmp_path):
-    from amaranth.back import verilog
 
     calls = []
-    monkeypatch.setattr(verilog, "convert", lambda *_, **__: calls.append(1) or "module accelerator; endmodule")
+    monkeypatch.setattr(verilator_build, "component_verilog", lambda *_, **__: calls.append(1) or "module accelerator; endmodule")
     cache = artifacts.ArtifactCache(tmp_path)
 
     def factory(design):

@@ -1,0 +1,39 @@
+"""``nearmac emit``: Verilog of one design with a test bench that runs one layer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dse.cli import options as opt
+
+
+def emit(
+    workload: opt.Workload,
+    board: opt.BoardName,
+    out: Annotated[str, typer.Option(metavar="DIR", show_default=False, help=(
+        "A new or empty directory, or one that was emitted before, which is replaced."))],
+    layer: opt.LayerName = None,
+    array: opt.Array = None,
+    precision: opt.Precision = None,
+    buffers: opt.Buffers = None,
+    multiplier: opt.MultiplierName = None,
+    accumulate: opt.AccumulateName = None,
+    drains: opt.Drains = None,
+    output_multiplier: opt.OutputMultiplierName = None,
+    accumulator_bits: opt.AccumulatorBits = None,
+    clock_mhz: opt.ClockMHz = None,
+    bus_bits: opt.BusBits = None,
+    design: opt.DesignFile = None,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
+) -> int:
+    """Write the accelerator's Verilog, a self-checking test bench and a README to a directory."""
+    from dse.cli.design_options import DesignOptions
+    from dse.cli.emission import run
+
+    chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
+                           drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+    return run(workload, layer, board, chosen, out, seed=seed, json=json)

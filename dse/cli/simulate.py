@@ -1,0 +1,51 @@
+"""``nearmac simulate``: one layer on the hardware of one design, compared with prediction and golden model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dse.cli import options as opt
+
+VCD_CYCLES = "0:10000"
+
+
+def simulate(
+    workload: opt.Workload,
+    board: opt.BoardName,
+    layer: opt.LayerName = None,
+    array: opt.Array = None,
+    precision: opt.Precision = None,
+    buffers: opt.Buffers = None,
+    multiplier: opt.MultiplierName = None,
+    accumulate: opt.AccumulateName = None,
+    drains: opt.Drains = None,
+    output_multiplier: opt.OutputMultiplierName = None,
+    accumulator_bits: opt.AccumulatorBits = None,
+    clock_mhz: opt.ClockMHz = None,
+    bus_bits: opt.BusBits = None,
+    design: opt.DesignFile = None,
+    engine: Annotated[str, typer.Option(metavar="auto|verilator|amaranth", help=(
+        "Simulator. auto takes Verilator where it can run."))] = "auto",
+    vcd: Annotated[str | None, typer.Option(metavar="FILE", help="Write waveforms.", show_default=False)] = None,
+    vcd_cycles: Annotated[str | None, typer.Option(metavar="START:STOP", show_default=False, help=(
+        f"Cycles that the waveforms hold. Default: {VCD_CYCLES}."))] = None,
+    save_tensors: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
+        "Write the tensors that the hardware read and produced."))] = None,
+    input: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
+        "Read tensors, as --save-tensors writes them; those that are missing are random."))] = None,
+    stall_seed: Annotated[int | None, typer.Option(metavar="N", show_default=False, help=(
+        "Inject random memory stalls: other cycles, the same bits."))] = None,
+    seed: opt.Seed = 0,
+    json: opt.Json = False,
+) -> int:
+    """Simulate one layer on the hardware; compare bits, bytes and cycles with golden model and prediction."""
+    from dse.cli.design_options import DesignOptions
+    from dse.cli.simulation import Outputs, run
+
+    chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
+                           drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+    outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
+    return run(workload, layer, board, chosen, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed)

@@ -1,0 +1,161 @@
+"""What Yosys makes of the hardware: block RAMs and DSP blocks are those that the design says, and the rest is small.
+
+Each synthesis is run once. Block RAMs and DSP blocks are final before flip-flops and look-up tables are mapped, so where nothing else
+is asked the flow stops there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+
+import pytest
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hdl.accelerator import Accelerator
+from hdl.array import MacArray
+from hdl.bank import Bank
+from hdl.design import Design
+from hdl.errors import InputError
+from hdl.ram import RamShape, ram_shape
+from hdl.synthesis import Cells, SynthesisError, run_yosys, synthesise, total
+
+RAMS_AND_DSPS = "begin:map_ffs"
+LX9_BLOCK_RAMS, LX9_DSPS = 32, 16
+LX9_LUTS = 5720
+
+TREE = Design(rows=4, cols=4, input_bytes=32768, weight_bytes=16384, output_bytes=2048, counters=False)
+DESIGNS = {
+    "tree": TREE,
+    "per_column": TREE.with_(accumulate="per_column", accumulator_bits=28),
+    "xnor": Design(rows=8, cols=64, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=16, input_bytes=8192,
+                   weight_bytes=8192, output_bytes=1024, drains=2, bus_bits=32),
+    "psum": Design(rows=3, cols=4, output_multiplier="dsp", input_bytes=16384, weight_bytes=6144, psum_bytes=4096),
+}
+
+
+@cache
+def whole(name: str) -> Cells:
+    pytest.importorskip("pyosys")
+    return synthesise(Accelerator(DESIGNS[name]), run="" if name == "tree" else RAMS_AND_DSPS)[""]
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_block_rams_and_dsps(name):
+    design, cells = DESIGNS[name], whole(name)
+    assert (cells.block_rams, cells.half_block_rams, cells.dsps) == (design.block_rams, 0, design.dsps)
+    assert cells.block_rams <= LX9_BLOCK_RAMS and cells.dsps <= LX9_DSPS
+
+
+def test_dsps_of_the_designs():
+    assert {name: design.dsps for name, design in DESIGNS.items()} == {
+        "tree": 16, "per_column": 16, "xnor": 0, "psum": 12 + 2}  # 2: an accumulator of 32 bits by 18
+
+
+def test_control_is_small():
+    """All that is neither array nor banks (which have no look-up tables): the whole less the array by itself."""
+    array = synthesise(MacArray(design=TREE))[""]
+    assert array.dsps == TREE.array_dsps
+    cells = whole("tree")
+    assert cells.luts <= LX9_LUTS
+    assert cells.luts - array.luts < 1500
+    assert cells.lut_rams - array.lut_rams == 0
+    # And it is all there: nothing that was meant to work is driven by a constant or drives nothing.
+    assert array.luts > 200
+    assert cells.luts - array.luts > 1000
+    assert cells.flip_flops > 2500
+
+
+class Banks(wiring.Component):
+    """Banks side by side, all with their own ports."""
+
+    def __init__(self, shapes: list[RamShape]) -> None:
+        self.banks = [Bank(shape=shape, word_bits=sum(shape.slice_bits)) for shape in shapes]
+        super().__init__({f"bank_{number}": Out(bank.signature) for number, bank in enumerate(self.banks)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for number, bank in enumerate(self.banks):
+            m.submodules[f"bank_{number}"] = bank
+            wiring.connect(m, wiring.flipped(getattr(self, f"bank_{number}")), bank)
+        return m
+
+
+def test_banks_are_whole_block_rams():
+    pytest.importorskip("pyosys")
+    asked = [(width, entries) for width, depths in {
+        1: (1, 16384), 2: (8192,), 4: (3000,), 5: (4096,), 8: (512, 2048), 9: (2049,), 10: (1024,), 16: (1024,), 18: (513,),
+        19: (512,), 20: (1000,), 32: (512, 1024, 8192), 36: (512,), 37: (512, 1024), 48: (512,), 54: (512,), 55: (512,),
+        64: (512, 1024), 72: (600,), 73: (512,), 128: (512,)}.items() for entries in depths]
+    shapes = [ram_shape(width, entries) for width, entries in asked]
+    cells = synthesise(Banks(shapes), flatten=False, run=RAMS_AND_DSPS)
+    for number, ((width, entries), shape) in enumerate(zip(asked, shapes, strict=True)):
+        assert sum(shape.slice_bits) == width and shape.depth >= entries
+        bank = total(cells, f"bank_{number}")
+        assert bank.by_type == {"RAMB16BWER": shape.blocks}, (width, entries)
+
+
+@pytest.mark.parametrize(("family", "block_rams"), [("xc6s", 1), ("ecp5", 1), ("ice40", 4)])
+def test_collisions_are_not_emulated(family, block_rams):
+    """The attribute that allows it is in the Verilog: there is RAM and nothing else."""
+    pytest.importorskip("pyosys")
+    cells = synthesise(Bank(shape=ram_shape(32, 512), word_bits=32), family=family)[""]
+    assert (cells.luts, cells.flip_flops, cells.lut_rams, cells.block_rams) == (0, 0, 0, block_rams)
+
+
+class Unmarked(wiring.Component):
+    """A memory like a bank's, without the attribute."""
+
+    def __init__(self) -> None:
+        super().__init__({"write_enable": In(1), "write_entry": In(9), "write_data": In(32), "read_enable": In(1),
+                          "read_entry": In(9), "read_data": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=unsigned(32), depth=512, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        m.d.comb += [write.en.eq(self.write_enable), write.addr.eq(self.write_entry), write.data.eq(self.write_data),
+                     read.en.eq(self.read_enable), read.addr.eq(self.read_entry), self.read_data.eq(read.data)]
+        return m
+
+
+def test_collisions_would_be_emulated():
+    pytest.importorskip("pyosys")
+    cells = synthesise(Unmarked(), family="ecp5")[""]
+    assert cells.block_rams == 1 and cells.luts > 20 and cells.flip_flops > 32
+
+
+def test_unknown_family():
+    with pytest.raises(InputError) as error:
+        synthesise(Bank(shape=ram_shape(8, 512), word_bits=8), family="xc6")
+    assert str(error.value) == ("family: no synthesis flow for this family, got 'xc6'; allowed: xc6s, ecp5, ice40; nearest: xc6s")
+
+
+def test_extra_missing(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError) as error:
+        synthesise(Bank(shape=ram_shape(8, 512), word_bits=8))
+    assert str(error.value) == "synthesis needs Yosys, which is not installed; pip install 'nearmac[synth]'"
+
+
+def test_yosys_fails(tmp_path):
+    pytest.importorskip("pyosys")
+    with pytest.raises(SynthesisError) as error:
+        run_yosys(["read_verilog none.v", "stat"], folder=tmp_path)
+    assert error.value.command == "read_verilog none.v; stat"
+    assert error.value.status == 1
+    assert "Can't open input file `none.v'" in error.value.last_lines
+    assert str(error.value) == f"synthesis failed with status 1: read_verilog none.v; stat\n{error.value.last_lines}"
+
+
+def test_cells_add_up():
+    parts = {"": Cells({"LUT6": 1}), "a": Cells({"LUT2": 2, "INV": 1}), "a.b": Cells({"FDRE": 3, "SRL16E": 1}),
+             "ab": Cells({"RAMB16BWER": 4, "RAMB8BWER": 1, "DSP48A1": 1, "CARRY4": 2, "MUXF7": 1})}
+    under_a, everything = total(parts, "a"), total(parts)
+    assert under_a.by_type == {"LUT2": 2, "INV": 1, "FDRE": 3, "SRL16E": 1}
+    assert (everything.luts, everything.inverters, everything.flip_flops, everything.lut_rams, everything.carries, everything.muxes) \
+        == (3, 1, 3, 1, 2, 1)
+    assert (everything.dsps, everything.block_rams, everything.half_block_rams) == (1, 4, 1)
