@@ -1,7 +1,7 @@
 """Random points against simulation: `python benchmarks/fidelity.py 2000` checks 2,000 points on 200 designs.
 
-Each point is a random design, layer, tiling and memory timing (`dse/fidelity/points.py`); predicted cycles, bytes and issue cycles must equal
-the simulated ones, and every output bit NumPy's. Exit status 1 when any differs.
+Each point is a random design, layer, tiling and memory timing (`dse/fidelity/points.py`); predicted cycles, bytes and issue cycles must
+equal the simulated ones, and every output bit NumPy's. Exit status 1 when any differs.
 """
 
 from __future__ import annotations

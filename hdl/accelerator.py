@@ -97,8 +97,8 @@ class Accelerator(wiring.Component):
         if design.is_xnor:
             m.d.comb += array.i_count.eq(issue.o_count)
         else:
-            m.d.comb += [*(mine.eq(theirs) for mine, theirs in zip(array.i_columns, issue.o_columns, strict=True)), array.zero_point.eq(fields.config.zero_point),
-                         array.signed_activations.eq(fields.config.signed)]
+            m.d.comb += [mine.eq(theirs) for mine, theirs in zip(array.i_columns, issue.o_columns, strict=True)]
+            m.d.comb += [array.zero_point.eq(fields.config.zero_point), array.signed_activations.eq(fields.config.signed)]
         return m
 
     def _elaborate_phases(self, m: Module, evaluator: Evaluator, fields: FieldFile, requests: RequestUnit, loader: LoadUnit,

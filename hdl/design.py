@@ -9,6 +9,7 @@ from typing import Any
 
 from hdl.errors import InputError, nearest
 from hdl.multiply import dsp_chunks
+from hdl.options import choice_option, enum_option, integer_option
 from hdl.ram import RamShape, ram_shape
 
 ELEMENT_BITS = (1, 2, 4, 8, 16)
@@ -22,6 +23,7 @@ MAX_ARRAY = 64  # rows, lanes
 MAX_COLS = 512
 MAX_MULTIPLIER_COLS = 128  # the columns' group numbers are fields of the program
 MAX_BANK_DEPTH = 1 << 16
+MAX_SIGNAL_BITS = 4096
 
 
 class Dataflow(StrEnum):
@@ -121,22 +123,23 @@ class Design:
     def __post_init__(self) -> None:
         for name, enum in (("multiplier", Multiplier), ("accumulate", Accumulate), ("dataflow", Dataflow),
                            ("output_multiplier", OutputMultiplier)):
-            object.__setattr__(self, name, _enum(name, enum, getattr(self, name)))
+            object.__setattr__(self, name, enum_option(name, enum, getattr(self, name)))
         for name, low, high in (("rows", 1, MAX_ARRAY), ("cols", 1, MAX_COLS), ("lanes", 1, MAX_ARRAY), ("drains", 1, 4096),
                                 ("accumulator_bits", 8, MAX_ACCUMULATOR_BITS), ("input_bytes", 1, 1 << 26),
                                 ("weight_bytes", 1, 1 << 26), ("output_bytes", 1, 1 << 26), ("psum_bytes", 0, 1 << 26)):
-            _integer(name, getattr(self, name), low, high)
+            integer_option(name, getattr(self, name), low, high)
         for name, choices in (("weight_bits", ELEMENT_BITS), ("activation_bits", ELEMENT_BITS), ("bus_bits", BUS_BITS)):
-            _choice(name, getattr(self, name), choices)
+            choice_option(name, getattr(self, name), choices)
         if not isinstance(self.counters, bool):
             raise InputError("must be true or false", where="design.counters", value=self.counters)
         clock = self.clock_mhz
         if isinstance(clock, bool) or not isinstance(clock, int | float) or not 1 <= clock <= 1000:
             raise InputError("clock out of range", where="design.clock_mhz", value=clock, allowed="1 to 1000 (MHz)")
         object.__setattr__(self, "clock_mhz", float(clock))
-        _integer("cols", self.cols, 1, MAX_COLS if self.is_xnor else MAX_MULTIPLIER_COLS)
+        integer_option("cols", self.cols, 1, MAX_COLS if self.is_xnor else MAX_MULTIPLIER_COLS)
         self._check_multiplier()
         self._check_drains()
+        self._check_signals()
         for kind in ("input", "weight", "output"):
             self._check_depth(kind)
         if self.psum_bytes:
@@ -355,6 +358,14 @@ class Design:
             raise InputError(f"a {self.array} array cannot have this many drains", where="design.drains", value=self.drains,
                              allowed=", ".join(map(str, legal)), suggestion=f"nearest: {closest}")
 
+    def _check_signals(self) -> None:
+        """Synthesis tools choke on very wide signals."""
+        for what, bits, where in (("lanes' beats", self.lanes * self.bus_bits, "bus_bits"),
+                                  ("drains' results", self.drains * self.accumulator_bits, "drains")):
+            if bits > MAX_SIGNAL_BITS:
+                raise InputError(f"the {what} are {bits} bits side by side", where=f"design.{where}", value=getattr(self, where),
+                                 allowed=f"{MAX_SIGNAL_BITS} bits in all")
+
     def _check_depth(self, kind: str) -> None:
         entries, count, width = self._entries_asked(kind), self.bank_count(kind), self.bank_width_bits(kind)
         value = getattr(self, f"{kind}_bytes")
@@ -371,26 +382,3 @@ class Design:
 PROGRAM_WORD_BITS = 32
 PROGRAM_DEPTH = 512
 FIXED_DEPTHS = {"program": PROGRAM_DEPTH, "parameter": 512}
-
-
-def _enum(name: str, enum: type[StrEnum], value: object) -> StrEnum:
-    try:
-        return enum(str(value))
-    except ValueError:
-        near = nearest(value, list(enum))
-        raise InputError("not a choice", where=f"design.{name}", value=value, allowed=", ".join(enum),
-                         suggestion=f"nearest: {near}" if near else None) from None
-
-
-def _integer(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError("out of range" if isinstance(value, int) else "must be a whole number",
-                         where=f"design.{name}", value=value, allowed=f"{low} to {high}")
-
-
-def _choice(name: str, value: object, choices: tuple[int, ...]) -> None:
-    if isinstance(value, bool) or value not in choices:
-        ints = [c for c in choices if isinstance(value, int | float)]
-        near = min(ints, key=lambda c: abs(c - value)) if ints else None  # type: ignore[operator]
-        raise InputError("not a choice", where=f"design.{name}", value=value, allowed=", ".join(map(str, choices)),
-                         suggestion=f"nearest: {near}" if near else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout, StructLayout
@@ -15,6 +17,7 @@ from hdl.issue import group_layout
 from hdl.program import Stage, entry_bits
 from hdl.requantize import Requantizer, Threshold
 from hdl.sequencer import stage_layout
+from hdl.timing import READ_CYCLES
 
 
 def output_unit(design: Design) -> Requantizer | Threshold:
@@ -37,7 +40,7 @@ def drain_cycles(design: Design) -> int:
 
 def tail_cycles(design: Design) -> int:
     """From the cycle that issues a tile's last vector to the cycle in which its last output beat is being written."""
-    return 1 + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + readout_cycles(design) + 1 \
+    return READ_CYCLES + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + readout_cycles(design) + 1 \
         + output_unit(design).latency_cycles + 1
 
 
@@ -225,7 +228,7 @@ class DrainUnit(wiring.Component):
             ]
         return m
 
-    def _total(self, m: Module, drain: int, parameter: object, psum_index: Value | None, summed: object) -> Signal:
+    def _total(self, m: Module, drain: int, parameter: Any, psum_index: Value | None, summed: Any) -> Signal:
         """Result plus bias, or plus the partial sum of the channel tiles before; in the cycle of ``summed``."""
         design = self._design
         bias: Value = Const(0) if design.has_threshold_output else parameter.bias
@@ -246,7 +249,7 @@ class DrainUnit(wiring.Component):
         m.d.sync += total.eq(self.i_results[drain] + addend)
         return total
 
-    def _output(self, m: Module, drain: int, total: Signal, parameter: object, valid: Value) -> tuple[Value, Value]:
+    def _output(self, m: Module, drain: int, total: Signal, parameter: Any, valid: Value) -> tuple[Value, Value]:
         unit = output_unit(self._design)
         stage = unit.create()
         m.submodules[f"output_{drain}"] = stage

@@ -44,7 +44,7 @@ class Layer:
     B, K, C, G: batch 1..4095; output channels, input channels 1..65536; groups, which divide K and C.
     OY, OX, IY, IX: output and input height and width, 1..4095; ``OY = (IY + PT + PB - ((FY-1)*DY + 1)) // SY + 1``.
     FY, FX, SY, SX, DY, DX: filter, stride, dilation, 1..64.
-    PT, PL, PB, PR: pads top, left, bottom, right, 0..63 and smaller than the dilated filter.
+    PT, PL, PB, PR: pads top, left, bottom, right, 0..63.
     activations_signed, outputs_signed: two's complement or unsigned elements; without effect on 1-bit elements.
     input_zero_point, output_zero_point: the integer that stands for 0.
     lo, hi: clamp of the outputs; ``None`` is the end of the output type's range.
@@ -260,17 +260,8 @@ def _implied_input(axis: str, dims: Mapping[str, Any]) -> int:
     return (dims[f"O{axis}"] - 1) * stride + effective - padding
 
 
-def _check_pads(axis: str, dims: Mapping[str, Any]) -> None:
-    effective, _, _, pads = _axis(axis, dims)
-    for pad in pads:
-        if dims[pad] >= effective:
-            raise InputError(f"padding as large as the filter, which covers {effective}", where=f"layer.{pad}",
-                             value=dims[pad], allowed=f"0 to {min(MAX_PAD, effective - 1)}")
-
-
 def _check_axis(axis: str, dims: Mapping[str, Any]) -> None:
     effective, stride, padding, _ = _axis(axis, dims)
-    _check_pads(axis, dims)
     computed = _implied_output(axis, dims)
     if computed != dims[f"O{axis}"]:
         formula = f"(I{axis}={dims[f'I{axis}']} + pads {padding} - filter {effective}) // stride {stride} + 1 = {computed}"
@@ -315,7 +306,6 @@ def _derive(axis: str, data: dict[str, Any]) -> None:
     """Add the missing one of output and input size."""
     output, given = f"O{axis}", f"I{axis}"
     dims = {dimension: low for dimension, (low, _) in LIMITS.items()} | data
-    _check_pads(axis, dims)
     if given in data:
         data.setdefault(output, _implied_output(axis, dims))
     elif output in data:

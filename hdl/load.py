@@ -66,8 +66,8 @@ class LoadUnit(wiring.Component):
             entry = Cat(earlier, data.payload)
             with m.If(taken):
                 m.d.sync += earlier.eq(entry[bus:])
-        for kind in ("parameter", "weight", "input"):
-            port = getattr(self, f"{kind}_data")
+        for name in ("parameter", "weight", "input"):
+            port = getattr(self, f"{name}_data")
             m.d.comb += port.eq(entry[len(entry) - len(port):])
 
         has = {Transfer.PARAMETERS: load.load_parameters, Transfer.WEIGHTS: load.load_weights, Transfer.INPUT: load.load_input}

@@ -63,9 +63,9 @@ class Axis:
 class Grouping:
     """How the layer's groups share words and rows.
 
-    Groups narrower than half a word are packed, ``packed`` of them side by side in a word; such a *supergroup* behaves like
-    one dense layer of ``outputs`` channels whose rows see only their own group's columns. An unpacked group is a supergroup
-    of its own.
+    Groups of which several fit a word are packed side by side in it, the largest number that divides the groups; such a
+    *supergroup* behaves like one dense layer of ``outputs`` channels whose rows see only their own group's columns. A group
+    that is not packed is a supergroup of its own.
 
     * ``count`` supergroups, each of ``words`` input words and ``outputs`` output channels;
     * its outputs take ``passes * blocks`` array blocks of up to ``rows`` channels: the ``passes`` reuse the same weight words

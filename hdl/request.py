@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import enum, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +18,7 @@ REQUEST = StructLayout({"address": unsigned(EXTERNAL_ADDRESS_BITS), "length": un
 """A burst: first beat's address and number of beats (at least 1), both in beats; 1 to write, 0 to read."""
 
 
-class Transfer(enum.Enum, shape=3):
+class Transfer(IntEnum):
     """What a burst belongs to, in the order of a phase."""
 
     NONE = 0

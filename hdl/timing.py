@@ -6,8 +6,8 @@
 MIN_MEMORY_LATENCY_CYCLES = 8
 """Shortest memory latency accepted: the request queue is filled during it, so that transfers of a phase never leave a gap."""
 
-START_CYCLES = 2
-"""From the cycle that accepts `start` to the first request for the program being valid, that cycle included."""
+START_CYCLES = 1
+"""From the cycle that takes `start` to the cycle in which the request for the program is accepted."""
 
 FETCH_END_CYCLES = 2
 """From the cycle of the program's last beat to the first instruction's address being presented."""

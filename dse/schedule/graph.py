@@ -21,6 +21,7 @@ from hdl.timing import (
     MEMORY_END_CYCLES,
     MEMORY_START_CYCLES,
     PHASE_CHANGE_CYCLES,
+    START_CYCLES,
 )
 from sim.memory import MemoryTiming
 
@@ -54,7 +55,7 @@ def tile_graph(plan: TilePlan, program: Program, timing: MemoryTiming) -> nx.DiG
     loads, computes, stores = (values.tolist() for values in (costs.load_beats, costs.compute_cycles, costs.store_beats))
     tiles = len(loads)
     graph = nx.DiGraph()
-    fetch = Step("fetch", 0, "memory", MEMORY_START_CYCLES + timing.transfer_cycles(program.beats))
+    fetch = Step("fetch", 0, "memory", START_CYCLES + timing.transfer_cycles(program.beats))
     first = Step("evaluate", 0, "sequencer", FIRST_EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.first_instructions)
     _follow(graph, START, fetch, 0)
     _follow(graph, fetch, first, fetch.cycles + FETCH_END_CYCLES)

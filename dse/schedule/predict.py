@@ -22,6 +22,7 @@ from hdl.timing import (
     MEMORY_END_CYCLES,
     MEMORY_START_CYCLES,
     PHASE_CHANGE_CYCLES,
+    START_CYCLES,
 )
 from sim.memory import MemoryTiming
 
@@ -153,7 +154,7 @@ def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTimi
     evaluate[:tiles] = EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.tile_instructions
     memory = _memory_cycles(load + store, timing)
     phases = np.maximum(np.maximum(memory, compute), evaluate) + PHASE_CHANGE_CYCLES
-    before = (MEMORY_START_CYCLES + timing.transfer_cycles(program.beats) + FETCH_END_CYCLES
+    before = (START_CYCLES + timing.transfer_cycles(program.beats) + FETCH_END_CYCLES
               + FIRST_EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.first_instructions + PHASE_CHANGE_CYCLES)
     # The run ends with the last write beat: the last phase is its store alone.
     end = MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1

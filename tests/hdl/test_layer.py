@@ -114,7 +114,6 @@ def test_every_dimension_names_itself_its_value_and_its_range(dimension):
     ({"OY": 13, "IY": 14, "P": 1, "FY": 3, "FX": 3},
      "layer.OY: does not agree with (IY=14 + pads 2 - filter 3) // stride 1 + 1 = 14, got 13; allowed: 14; "
      "give one of OY and IY"),
-    ({"PL": 1}, "layer.PL: padding as large as the filter, which covers 1, got 1; allowed: 0 to 0"),
     ({"FY": 5, "IY": 4},
      "layer.FY: filter covers 5, more than the padded input of 4, got 5; use a larger IY, more padding or less dilation"),
     ({"OY": 4000, "S": 2}, "layer.OY: implies an input size IY=7999 out of range, got 4000; allowed: IY of 1 to 4095"),
