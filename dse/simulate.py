@@ -14,6 +14,7 @@ from boards.schema import Board
 from dse.choose import board_timing, choose_design
 from dse.estimate.bounds import asymptotic_bound_bytes, communication_lower_bound_bytes, compulsory_bytes
 from dse.estimate.resources import Resources, check_fits, estimate_resources
+from dse.fidelity.check import STALL_ALLOWANCE
 from dse.schedule.packing import pack_memory, unpack_output
 from dse.schedule.search import Choice, best_tiling
 from hdl.accelerator import Accelerator
@@ -22,8 +23,6 @@ from hdl.design import Design
 from hdl.layer import Layer
 from sim.engine import SimulationResult, run
 from sim.golden import LayerTensors, check_tensors, golden, random_tensors
-
-STALL_ALLOWANCE = 40  # random stalls make a run longer, by far less than this
 
 
 @dataclass(frozen=True)
