@@ -145,10 +145,11 @@ def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bo
         flow += " -noflatten"
     # Yosys 0.70 may stop in ABC9 because two wires get one name (its issue 4349); wires of one bit each cannot.
     flows = [f"{flow} -run begin:map_luts", "splitnets", f"{flow} -run map_luts:"] if not run else [f"{flow} -run {run}"]
+    # Amaranth gives every word of a RAM its initial 0, one cell a word, which is most of the time of a deep RAM: they are deleted.
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
         folder = Path(name)
         (folder / "top.v").write_text(text)
-        run_yosys(["read_verilog top.v", *flows, "tee -q -o stat.json stat -json"], folder=folder)
+        run_yosys(["read_verilog top.v", "delete t:$meminit*", *flows, "tee -q -o stat.json stat -json"], folder=folder)
         modules = json.loads((folder / "stat.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}

@@ -147,7 +147,7 @@ def test_yosys_fails(tmp_path):
         run_yosys(["read_verilog none.v", "stat"], folder=tmp_path)
     assert error.value.command == "read_verilog none.v; stat"
     assert error.value.status == 1
-    assert "Can't open input file `none.v'" in error.value.last_lines
+    assert "File `none.v' not found" in error.value.last_lines
     assert str(error.value) == f"synthesis failed with status 1: read_verilog none.v; stat\n{error.value.last_lines}"
 
 
