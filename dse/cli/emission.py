@@ -9,7 +9,7 @@ from dse.choose import board_timing
 from dse.cli.console import Reporter, print_json, print_tables
 from dse.cli.design_options import DesignOptions, check_seed
 from dse.cli.simulation_table import design_table, rows_table
-from dse.cli.workload import read_workload
+from dse.cli.workload import check_size, read_workload
 from dse.emit import check_directory, emit
 from dse.estimate.resources import estimate_resources
 
@@ -18,6 +18,7 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
     """Check everything that can be wrong, choose, write; the exit status. Raises InputError."""
     check_seed(seed)
     layer = read_workload(workload, layer_name)
+    check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()
     check_directory(Path(out))

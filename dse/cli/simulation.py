@@ -14,7 +14,7 @@ from dse.cli.design_options import DesignOptions, check_seed, moved, one_of
 from dse.cli.files import OutputFile
 from dse.cli.simulation_table import simulation_tables
 from dse.cli.tensors import complete_tensors, load_arrays, save_tensors
-from dse.cli.workload import read_workload
+from dse.cli.workload import check_size, read_workload
 from dse.simulate import simulate
 from sim.engine import ENGINES
 
@@ -39,6 +39,7 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
     check_seed(stall_seed, where="--stall-seed")
     window = parse_window(outputs.vcd_cycles, outputs.vcd)
     layer = read_workload(workload, layer_name)
+    check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()
     arrays = None if input_path is None else load_arrays(input_path, layer)

@@ -8,6 +8,7 @@ from boards.errors import InputError, nearest
 from dse.workload.grammar import parse_layer
 from dse.workload.layer_file import load_layer
 from hdl.layer import KINDS, Layer
+from sim.golden import MAX_ELEMENTS
 
 LATER = {".onnx": "ONNX networks", ".csv": "SCALE-Sim topologies"}
 ALLOWED = 'a layer in place ("conv K=.. C=.. ..", "linear K=.. C=..") or the path of a layer .yaml'
@@ -24,6 +25,14 @@ def read_workload(text: str, layer_name: str | None = None) -> Layer:
         raise InputError("no such layer in the workload", where="--layer", value=layer_name, allowed=layer.name,
                          suggestion=f"nearest: {near}" if near else None)
     return layer
+
+
+def check_size(layer: Layer) -> None:
+    """Refuse, before any long work, a layer whose tensors would not fit this machine's memory."""
+    for name, size in (("input", layer.inputs), ("weight", layer.weights), ("output", layer.outputs)):
+        if size > MAX_ELEMENTS:
+            raise InputError(f"{name} tensor too large to simulate", where="layer", value=f"{size} elements",
+                             allowed=f"at most {MAX_ELEMENTS}")
 
 
 def _read(text: str) -> Layer:

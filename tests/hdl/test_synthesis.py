@@ -31,7 +31,7 @@ TREE = Design(rows=4, cols=4, input_bytes=32768, weight_bytes=16384, output_byte
 DESIGNS = {
     "tree": TREE,
     "per_column": TREE.with_(accumulate="per_column", accumulator_bits=28),
-    "xnor": Design(rows=8, cols=64, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=16, input_bytes=8192,
+    "xnor": Design(rows=4, cols=64, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=16, input_bytes=8192,
                    weight_bytes=8192, output_bytes=1024, drains=2, bus_bits=32),
     "psum": Design(rows=3, cols=4, output_multiplier="dsp", input_bytes=16384, weight_bytes=6144, psum_bytes=4096),
 }

@@ -228,7 +228,8 @@ def test_reader_that_leaves_is_no_error():
     assert done.returncode in (1, 141) and done.stderr == ""
 
 
-def test_interrupt_ends_a_run_without_traceback(directory, tmp_path):
+@pytest.mark.parametrize(("number", "status", "message"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")])
+def test_signals_end_a_run_without_traceback(directory, tmp_path, number, status, message):
     out, wide = tmp_path / "t.npz", directory / "long.yaml"
     wide.write_text(dump_design(DESIGN.with_(accumulator_bits=32)))
     workload = "conv K=64 C=64 OY=64 OX=64 FY=3 FX=3"  # hours of Amaranth's simulator
@@ -239,11 +240,11 @@ def test_interrupt_ends_a_run_without_traceback(directory, tmp_path):
             deadline = time.monotonic() + 60
             while not list(tmp_path.iterdir()) and time.monotonic() < deadline:  # the run has begun when its file is there
                 time.sleep(0.1)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             stdout, stderr = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+    assert (process.returncode, stdout, stderr) == (status, "", message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -269,6 +270,8 @@ WRONG = {
               "--layer: no such layer in the workload, got 'laier'; allowed: layer; nearest: layer"),
     "zero layer": (["simulate", "linear K=0 C=1", *BOARD], "layer.K: out of range, got 0; allowed: 1 to 65536"),
     "huge layer": (["simulate", f"linear K={'9' * 30} C=1", *BOARD], "layer.K: out of range"),
+    "large tensor": (["simulate", "linear K=65536 C=4096", *BOARD],
+                     "layer: weight tensor too large to simulate, got '268435456 elements'; allowed: at most 134217728"),
     "array": (["simulate", LINEAR, *BOARD, "--array", "4x4"],
               "--array: not an array, got '4x4'; allowed: ROWSxCOLSxLANES; for example 4x4x1"),
     "zero array": (["simulate", LINEAR, *BOARD, "--array", "0x4x1"],
