@@ -36,7 +36,7 @@ def test_real_macs_leave_out_padding() -> None:
 
 
 def test_bound_grows_when_the_banks_shrink() -> None:
-    layer = Layer.conv(K=512, C=512, OY=28, OX=28, FY=3, FX=3, P=1)
+    layer = Layer.conv(K=2048, C=2048, OY=28, OX=28, FY=1, FX=1)
     small, large = (communication_lower_bound_bytes(Design(rows=4, cols=4, input_bytes=size, weight_bytes=size), layer)
                     for size in (4096, 1 << 18))
     assert small > large >= compulsory_bytes(Design(rows=4, cols=4), layer)
