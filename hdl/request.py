@@ -95,7 +95,7 @@ class RequestUnit(wiring.Component):
         stride = choose(Cat(last_burst, is_store), [config.input_pixel_beats, config.input_row_beats,
                                                     config.output_pixel_beats, config.output_row_beats])
         address, length = Signal(EXTERNAL_ADDRESS_BITS), Signal(LENGTH_BITS)
-        m.d.comb += address.eq(Mux(last_burst, row_address, request.payload.address) + stride)
+        m.d.comb += address.eq(stride + Mux(last_burst, row_address, request.payload.address))
         setup = ready_to_load != Transfer.NONE
         following_bursts, following_rows = Signal.like(bursts), Signal.like(rows)
         m.d.comb += following_rows.eq(rows - 1)

@@ -1,7 +1,7 @@
 """Resources of a design: DSP blocks and block RAMs exactly, LUTs and FFs as a rough estimate.
 
-The LUT and FF figures are fitted by hand to a few syntheses (Yosys 0.70, ``synth_xilinx -family xc6s``; `benchmarks/area.py`): good to
-about 25 %, enough to leave out arrays that cannot fit. They are estimates, and every output says so.
+The LUT and FF figures are fitted by hand to a few syntheses (Yosys 0.70, ``synth_xilinx -family xc6s``; `benchmarks/area.py`): up
+to 30 % above what synthesis gives, enough to leave out arrays that cannot fit. They are estimates, and every output says so.
 """
 
 from __future__ import annotations
