@@ -32,10 +32,10 @@ from fractions import Fraction
 import numpy as np
 
 from hdl.errors import InputError
+from hdl.timing import MIN_MEMORY_LATENCY_CYCLES
 from sim.errors import bad_burst
 
 QUEUE_BURSTS = 8
-LATENCY_CYCLES_MIN = 8  # the accelerator prepares write data while it waits
 LATENCY_CYCLES_MAX = 10_000
 DENOMINATOR_LIMIT = 1 << 31
 SEED_LIMIT = 1 << 32
@@ -56,7 +56,7 @@ class MemoryTiming:
     den: int
 
     def __post_init__(self) -> None:
-        for name, low, high in (("latency_cycles", LATENCY_CYCLES_MIN, LATENCY_CYCLES_MAX),
+        for name, low, high in (("latency_cycles", MIN_MEMORY_LATENCY_CYCLES, LATENCY_CYCLES_MAX),
                                 ("den", 1, DENOMINATOR_LIMIT - 1), ("num", 1, self.den)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):

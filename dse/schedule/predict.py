@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dse.schedule.compiler import Program
 from dse.schedule.tiling import INPUT_LOOPS, LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, TilePlan
 from hdl.drain import drain_cycles, tail_cycles
+from hdl.errors import InputError
 from hdl.timing import (
     COMPUTE_START_CYCLES,
     EVALUATION_CYCLES,
@@ -144,8 +145,12 @@ class ProgramLength:
 def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTiming) -> Prediction:
     """The run of ``program``, to the cycle. Cost: a few array operations over the tiles.
 
-    With the shortest ``ProgramLength`` it is a lower bound for any program of the plan.
+    With the shortest ``ProgramLength`` it is a lower bound for any program of the plan. Raises InputError for a latency below
+    ``lanes`` cycles.
     """
+    if timing.latency_cycles < plan.design.lanes:
+        raise InputError("the lanes' row limits settle one lane a cycle, during the memory's latency", where="latency_cycles",
+                         value=timing.latency_cycles, allowed=f"at least {plan.design.lanes} for {plan.design.lanes} lanes")
     costs = tile_costs(plan)
     tiles = len(costs.load_beats)
     load, store, compute = (np.zeros(tiles + 2, np.int64) for _ in range(3))
