@@ -11,8 +11,9 @@ from hdl.accelerator import COUNTER_BITS
 from hdl.design import Design
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS
 from hdl.ram import RamShape
+from hdl.timing import MIN_MEMORY_LATENCY_CYCLES
 from hdl.verilog import TOP, version
-from sim.memory import LATENCY_CYCLES_MIN, QUEUE_BURSTS, MemoryTiming
+from sim.memory import QUEUE_BURSTS, MemoryTiming
 
 COUNTERS = {
     "total": "cycles with `busy`",
@@ -120,7 +121,7 @@ the lowest bits.
 * The memory may pause anywhere, and for as long as it likes. Read data is always taken.
 * No program reads a beat that it wrote; a later program may, so writes must have arrived before the next `start`.
 * The predicted cycles are those of a memory that queues {QUEUE_BURSTS} bursts, that sends the first beat no sooner than
-  {LATENCY_CYCLES_MIN} cycles after the request that found it idle, and that does not pause between queued bursts."""
+  {MIN_MEMORY_LATENCY_CYCLES} cycles after the request that found it idle, and that does not pause between queued bursts."""
 
 
 def _memory_map(plan: TilePlan, program: Program) -> str:
