@@ -160,7 +160,12 @@ def _resources(design: Design) -> str:
 DSP blocks: {design.dsps}, {design.array_dsps} in the array and {design.dsps - design.array_dsps} in the output stage.
 
 These are `RAMB16BWER` and `DSP48A1` of Spartan-6; other families have other blocks. Look-up tables are not counted here;
-synthesis counts them: `yosys -p "read_verilog accelerator.v; synth_xilinx -family xc6s -top nearmac_accelerator -noiopad; stat"`."""
+synthesis counts them:
+
+    yosys -p "read_verilog accelerator.v; synth_xilinx -family xc6s -top nearmac_accelerator -flatten -noiopad -run begin:map_luts" \\
+          -p "splitnets; synth_xilinx -family xc6s -top nearmac_accelerator -flatten -noiopad -run map_luts:; stat"
+
+(`splitnets` because Yosys 0.70 may otherwise stop in its mapper, ABC9: its issue 4349.)"""
 
 
 def _board(design: Design, timing: MemoryTiming) -> str:
