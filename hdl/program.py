@@ -212,28 +212,32 @@ def encode(opcode: Opcode, *, address: int = 0, mode: Mode = Mode.DIRECT, level:
 
 
 class ProgramBuilder:
-    """Collects instructions and data, then lays them out: code first, tables behind it at aligned addresses, equal tables once."""
+    """Collects instructions and data, then lays them out: code first, variables, then tables at aligned addresses, long ones first.
+
+    Tables have keys: equal keys share one table, which must have equal words. The length of a program depends on the calls made,
+    never on the values in them.
+    """
 
     def __init__(self, design: Design) -> None:
         self.fields = fields(design)
-        self._code: list[tuple[Opcode, Mode, int, int, int | None, int | None, tuple[int, ...] | str | None]] = []
+        self._code: list[tuple[Opcode, Mode, int, int, int | None, int | None, str | None]] = []
         self._variables: dict[str, int] = {}
+        self._tables: dict[str, tuple[int, ...]] = {}
         self._entry: int | None = None
 
     def _emit(self, opcode: Opcode, *, mode: Mode = Mode.DIRECT, level: int = 0, level_b: int = 0, field: int | None = None,
-              immediate: int | None = None, data: tuple[int, ...] | str | None = None) -> None:
+              immediate: int | None = None, data: str | None = None) -> None:
         self._code.append((opcode, mode, level, level_b, field, immediate, data))
 
     def constant(self, name: str, value: int) -> None:
         """Set a field to a constant (all its 32-bit chunks)."""
         field = self.fields[name]
         for chunk in range(-(-field.bits // 32)):
-            part = value >> (32 * chunk) & 0xFFFFFFFF if field.bits > 32 else value
-            index = field.index + chunk
-            if -(1 << IMMEDIATE_BITS - 1) <= part < 1 << IMMEDIATE_BITS - 1:
-                self._emit(Opcode.IMMEDIATE, field=index, immediate=part)
+            part = value >> (32 * chunk) & 0xFFFFFFFF
+            if field.bits <= IMMEDIATE_BITS:  # the field cuts off what the sign extension adds
+                self._emit(Opcode.IMMEDIATE, field=field.index, immediate=part)
             else:
-                self._emit(Opcode.LOAD, field=index, data=(part & 0xFFFFFFFF,))
+                self.table(Opcode.LOAD, Mode.DIRECT, (part,), key=f"{name}[{chunk}]", field=field.index + chunk)
 
     def variable(self, name: str, initial: int) -> None:
         self._variables[name] = initial
@@ -249,11 +253,13 @@ class ProgramBuilder:
         self._emit(Opcode.STORE, data=variable)
 
     def step(self, level: int, reload: int) -> None:
-        self._emit(Opcode.STEP, level=level, data=(reload,))
+        self.table(Opcode.STEP, Mode.DIRECT, (reload,), key=f"reload {level}", level=level)
 
-    def table(self, opcode: Opcode, mode: Mode, words: tuple[int, ...], *, level: int = 0, level_b: int = 0,
+    def table(self, opcode: Opcode, mode: Mode, words: tuple[int, ...], *, key: str, level: int = 0, level_b: int = 0,
               field: int | None = None) -> None:
-        self._emit(opcode, mode=mode, level=level, level_b=level_b, field=field, data=words)
+        name = f"table {key}"
+        assert self._tables.setdefault(name, words) == words, f"two tables are called {key}"
+        self._emit(opcode, mode=mode, level=level, level_b=level_b, field=field, data=name)
 
     def end(self) -> None:
         self._emit(Opcode.END)
@@ -269,20 +275,29 @@ class ProgramBuilder:
         """Instructions of the tile routine, END included."""
         return len(self._code) - self.config_instructions
 
+    @property
+    def table_lengths(self) -> list[int]:
+        """Words of every table."""
+        return [len(words) for words in self._tables.values()]
+
+    @property
+    def variables(self) -> int:
+        """Words that the tile routine keeps up."""
+        return len(self._variables)
+
     def words(self) -> list[int]:
         """The whole program, header included. Raises InputError when it does not fit the program RAM."""
         position = 1 + len(self._code)
-        where: dict[tuple[int, ...] | str, int] = {}
+        where: dict[str, int] = {}
         data: dict[int, int] = {}
         for name, initial in self._variables.items():
             where[name] = position
             data[position] = initial & 0xFFFFFFFF
             position += 1
-        tables = {key for *_, key in self._code if isinstance(key, tuple)}
-        for table in sorted(tables, key=lambda words: (-len(words), words)):
+        for name, table in sorted(self._tables.items(), key=lambda item: -len(item[1])):
             align = len(table)
             position = -(-position // align) * align
-            where[table] = position
+            where[name] = position
             for offset, word in enumerate(table):
                 data[position + offset] = word & 0xFFFFFFFF
             position += align

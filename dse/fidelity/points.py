@@ -92,7 +92,7 @@ def random_tiling(random: Random, design: Design, layer: Layer) -> Tiling | None
 
     for _ in range(60):
         tiling = Tiling(ts=part(group.count), tk=part(group.outputs, align), tc=part(group.words), ty=part(layer.OY),
-                        tx=part(layer.OX), order=random.choice(list(Order)))
+                        tx=part(layer.OX), order=random.choice(list(Order)), resident=random.random() < 0.3)
         try:
             plan = TilePlan(design, layer, tiling)
         except IllegalTiling:

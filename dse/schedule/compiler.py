@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dse.schedule.fields import FieldWriter
+from dse.schedule.fields import Base, FieldWriter
 from dse.schedule.tiling import INPUT_LOOPS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Part, TilePlan
 from hdl.compatibility import output_range
 from hdl.errors import InputError
 from hdl.mapping import output_beats
-from hdl.program import EXTERNAL_ADDRESS_BITS, has_columns, slot_bits
+from hdl.program import EXTERNAL_ADDRESS_BITS, ProgramBuilder, has_columns, slot_bits
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,18 @@ def program_beats(bus_bits: int, words: int) -> int:
 
 def compile_program(plan: TilePlan) -> Program:
     """The program of a tiled layer. Raises InputError when program or data exceed what the hardware addresses."""
-    # Addresses are constants of the program, but its length does not depend on their values' order of magnitude once they are
-    # loaded as data: compile once to learn the length, then with the real addresses.
-    beats = 0
-    for _ in range(8):
-        memory = _memory_map(plan, beats)
-        compiler = _Compiler(plan, memory)
-        words = compiler.builder.words()
-        actual = program_beats(plan.design.bus_bits, len(words))
-        if actual == beats:
-            return Program(tuple(words), beats, memory, compiler.builder.config_instructions + compiler.builder.tile_instructions,
-                           compiler.builder.tile_instructions)
-        beats = max(beats, actual)
-    raise AssertionError("program length does not settle")
+    # The program's length does not depend on the addresses in it, nor on any other value.
+    beats = program_beats(plan.design.bus_bits, len(compile_fields(plan).words()))
+    memory = _memory_map(plan, beats)
+    builder = _Compiler(plan, memory).builder
+    words = builder.words()
+    assert program_beats(plan.design.bus_bits, len(words)) == beats
+    return Program(tuple(words), beats, memory, builder.config_instructions + builder.tile_instructions, builder.tile_instructions)
+
+
+def compile_fields(plan: TilePlan) -> ProgramBuilder:
+    """The program of a plan at address 0: what its length can be read from."""
+    return _Compiler(plan, _memory_map(plan, 0)).builder
 
 
 def _memory_map(plan: TilePlan, program: int) -> MemoryMap:
@@ -114,16 +113,18 @@ class _Compiler(FieldWriter):
         self._store()
         self.finish()
 
-    def _input_slot(self, variable: str, slot: int) -> None:
-        """Where the input tile lies: one of two regions in turn, or each tile in its own."""
-        if not self.plan.input_is_resident:
-            self.toggling(variable, INPUT_LOOPS, slot)
-            return
-        strides = {}
-        for name in ("C", "X", "Y", "B"):
-            strides[name] = slot
-            slot *= len(self.plan.loops[name])
-        self.running(variable, 0, strides)
+    def _slot(self, variable: str, kind: str, slot: int) -> Base:
+        """Where a tile of the ``kind`` lies in its banks: in one of two regions in turn, or each tile in its own."""
+        plan = self.plan
+        loops = {"input": INPUT_LOOPS, "weight": WEIGHT_LOOPS}[kind]
+        if not (plan.input_is_resident if kind == "input" else plan.weights_are_resident):
+            return self.toggling(variable, loops, slot)
+        strides: dict[str, int] = {}
+        for name in ("C", "K", "X", "Y", "B", "S"):
+            if name in loops:
+                strides[name] = slot
+                slot *= len(plan.loops[name])
+        return self.running(variable, 0, strides)
 
     def _layer(self) -> None:
         plan, layer, design = self.plan, self.plan.layer, self.plan.design
@@ -156,27 +157,25 @@ class _Compiler(FieldWriter):
         plan, memory, tiling = self.plan, self.memory, self.plan.tiling
         layer, y, x, group = plan.layer, plan.y_axis, plan.x_axis, plan.grouping
         row, pixel = layer.IX * plan.pixel_beats, plan.pixel_beats
-        self.running("input_at", memory.input.address - y.pad * row - x.pad * pixel, {
+        input_at = self.running("input_at", memory.input.address - y.pad * row - x.pad * pixel, {
             "B": layer.IY * row, "Y": tiling.ty * y.stride * y.step * row, "X": tiling.tx * x.stride * x.step * pixel,
             "S": plan.input_format.beats(tiling.ts * group.words), "C": plan.input_format.beats(tiling.tc),
         })
-        self.by_classes("input_address", "input_at", {
+        self.by_windows("input_address", input_at, {
             "Y": [window.low * y.step * row for window in plan.y_windows],
             "X": [window.low * x.step * pixel for window in plan.x_windows],
         })
         channels, block = len(plan.loops["C"]), weight_stride(plan)
-        self.running("weights_at", memory.weights.address, {
-            "C": block, "K": channels * block, "S": len(plan.loops["K"]) * channels * block})
-        self.by_classes("weight_address", "weights_at", {})
+        self.by_base("weight_address", self.running("weights_at", memory.weights.address, {
+            "C": block, "K": channels * block, "S": len(plan.loops["K"]) * channels * block}))
         block = parameter_stride(plan)
-        self.running("parameters_at", memory.parameters.address, {"K": block, "S": len(plan.loops["K"]) * block})
-        self.by_classes("parameter_address", "parameters_at", {})
+        self.by_base("parameter_address", self.running(
+            "parameters_at", memory.parameters.address, {"K": block, "S": len(plan.loops["K"]) * block}))
         row, pixel = layer.OX * plan.output_pixel_beats, plan.output_pixel_beats
-        self.running("output_at", memory.output.address, {
+        self.by_base("output_address", self.running("output_at", memory.output.address, {
             "B": layer.OY * row, "Y": tiling.ty * row, "X": tiling.tx * pixel,
             "S": self._output_offset(tiling.ts * group.outputs), "K": self._output_offset(tiling.tk),
-        })
-        self.by_classes("output_address", "output_at", {})
+        }))
 
     def _output_offset(self, channels: int) -> int:
         """Beats before output channel ``channels`` of a pixel (a tile boundary)."""
@@ -184,20 +183,18 @@ class _Compiler(FieldWriter):
 
     def _load(self) -> None:
         plan = self.plan
-        if plan.input_is_resident:
-            self.by_index("load_input", "K", [int(at == 0) for at in range(len(plan.loops["K"]))])
-        else:
-            self.when_moved("load_input", INPUT_LOOPS)
-        self.when_moved("load_weights", WEIGHT_LOOPS)
+        self._when_loaded("load_input", INPUT_LOOPS, plan.input_is_resident)
+        self._when_loaded("load_weights", WEIGHT_LOOPS, plan.weights_are_resident)
         self.when_moved("load_parameters", PARAMETER_LOOPS)
         y, rows = plan.y_axis, plan.y_windows
-        self.by_index("input_rows_last", "Y", [window.rows - 1 for window in rows])
-        self.by_index("input_row_first", "Y", [window.low for window in rows])
-        self.by_index("input_span_last", "Y", [y.span(window.band) - 1 for window in rows])
-        self.by_index("load_band_rows", "Y", [window.band * y.stride for window in rows])
-        self.by_index("load_band_entries", "Y", [window.band * y.stride * plan.row_entries for window in rows])
+        bands = {part: window.band for part, window in zip(plan.loops["Y"], rows, strict=True)}
+        self.by_window("input_rows_last", "Y", [window.rows - 1 for window in rows])
+        self.by_window("input_row_first", "Y", [window.low for window in rows])
+        self.by_size("input_span_last", "Y", lambda part: y.span(bands[part]) - 1)
+        self.by_size("load_band_rows", "Y", lambda part: bands[part] * y.stride)
+        self.by_size("load_band_entries", "Y", lambda part: bands[part] * y.stride * plan.row_entries)
         columns = [window.rows for window in plan.x_windows]
-        self.by_index("input_pixels_last", "X", [count - 1 for count in columns])
+        self.by_window("input_pixels_last", "X", [count - 1 for count in columns])
         first = {name: loop[0] for name, loop in plan.loops.items()}
         words = "S" if len(plan.loops["C"]) == 1 else "C"
 
@@ -206,68 +203,74 @@ class _Compiler(FieldWriter):
 
         if plan.input_is_contiguous:
             self.constant("input_bursts_last", 0)
-            self.by_index("input_beats", "X", [count * plan.pixel_beats for count in columns])
+            self.by_window("input_beats", "X", [count * plan.pixel_beats for count in columns])
         else:
-            self.by_index("input_bursts_last", "X", [count - 1 for count in columns])
-            self.by_class("input_beats", words, of_words(plan.input_beats))
-        self.by_class("input_entries_last", words, of_words(lambda s, c: plan.input_entries(s, c) - 1))
-        self._input_slot("input_slot", plan.input_slot)
-        self.by_classes("input_entry", "input_slot", {"Y": [(window.low - window.shift) * plan.row_entries for window in rows]})
-        self.toggling("weight_slot", WEIGHT_LOOPS, plan.weight_slot)
-        self.by_classes("weight_entry", "weight_slot", {})
-        self.by_class("run_entries_last", "C", lambda c: plan.run_entries(c) - 1)
-        self.by_class("records_last", "K", lambda k: plan.records(k) - 1)
-        self.toggling("parameter_slot", PARAMETER_LOOPS, plan.parameter_slot)
-        self.by_classes("parameter_entry", "parameter_slot", {})
+            self.by_window("input_bursts_last", "X", [count - 1 for count in columns], like="input_pixels_last")
+            self.by_size("input_beats", words, of_words(plan.input_beats))
+        self.by_size("input_entries_last", words, of_words(lambda s, c: plan.input_entries(s, c) - 1))
+        self.input_slot = self._slot("input_slot", "input", plan.input_slot)
+        self.by_windows("input_entry", self.input_slot, {"Y": [(window.low - window.shift) * plan.row_entries for window in rows]})
+        self.weight_slot = self._slot("weight_slot", "weight", plan.weight_slot)
+        self.by_base("weight_entry", self.weight_slot)
+        self.by_size("run_entries_last", "C", lambda c: plan.run_entries(c) - 1)
+        self.by_size("records_last", "K", lambda k: plan.records(k) - 1)
+        self.parameter_slot = self.toggling("parameter_slot", PARAMETER_LOOPS, plan.parameter_slot)
+        self.by_base("parameter_entry", self.parameter_slot)
         if plan.tiling.ts > 1:
-            self.by_class("weight_beats", "S", lambda s: plan.weight_beats(s, first["K"], first["C"]))
-            self.by_class("parameter_beats", "S", lambda s: plan.parameter_beats(s, first["K"]))
+            self.by_size("weight_beats", "S", lambda s: plan.weight_beats(s, first["K"], first["C"]))
+            self.by_size("parameter_beats", "S", lambda s: plan.parameter_beats(s, first["K"]))
         else:
             self.by_pair("weight_beats", ("K", "C"), lambda k, c: plan.weight_beats(first["S"], k, c))
-            self.by_class("parameter_beats", "K", lambda k: plan.parameter_beats(first["S"], k))
+            self.by_size("parameter_beats", "K", lambda k: plan.parameter_beats(first["S"], k))
+
+    def _when_loaded(self, name: str, loops: frozenset[str], resident: bool) -> None:
+        if resident:
+            self.by_index(name, self.plan.revisiting_loop, lambda at: at == 0)
+        else:
+            self.when_moved(name, loops)
 
     def _compute(self) -> None:
         plan, design, group = self.plan, self.plan.design, self.plan.grouping
         words = plan.input_format.words_per_entry
         row, pixel = plan.row_entries * words, plan.pixel_entries * words
         shifts = {"Y": [-window.shift * row for window in plan.y_windows], "X": [-window.shift * pixel for window in plan.x_windows]}
-        slot = "input_slot"
+        input_slot, weight_slot = self.input_slot, self.weight_slot
         if words > 1:
-            slot = "input_word_slot"
-            self._input_slot(slot, plan.input_slot * words)
-        self.by_classes("input_word", slot, shifts)
-        words, slot = plan.weight_format.words_per_entry, "weight_slot"
+            input_slot = self._slot("input_word_slot", "input", plan.input_slot * words)
+        self.by_windows("input_word", input_slot, shifts)
+        words = plan.weight_format.words_per_entry
         if words > 1:
-            slot = "weight_word_slot"
-            self.toggling(slot, WEIGHT_LOOPS, plan.weight_slot * words)
-        self.by_classes("weight_word", slot, {})
-        self.by_classes("parameter_word", "parameter_slot", {})
-        self.by_class("words_last", "C", lambda c: c.size - 1)
-        self.by_class("run_words", "C", lambda c: plan.run_entries(c) * words)
-        self.by_class("blocks_last", "K", lambda k: plan.blocks(k) - 1)
-        self.by_class("groups_last", "S", lambda s: s.size - 1)
-        self.by_class("rows_final", "K", lambda k: k.size - (group.passes * plan.blocks(k) - 1) * design.rows)
-        self.by_class("x_last", "X", lambda x: x.size - 1)
-        self.by_index("y_last", "Y", [window.band - 1 for window in plan.y_windows])
-        self.by_index("x_low", "X", [window.low for window in plan.x_windows])
-        self.by_index("x_high", "X", [window.high for window in plan.x_windows])
-        self.by_index("y_low", "Y", [window.low for window in plan.y_windows])
-        self.by_index("y_high", "Y", [window.high for window in plan.y_windows])
-        self.by_index("band_rows", "Y", [window.band * plan.y_axis.stride for window in plan.y_windows])
-        self.by_class("tile_rows", "Y", lambda y: y.size)
+            weight_slot = self._slot("weight_word_slot", "weight", plan.weight_slot * words)
+        self.by_base("weight_word", weight_slot)
+        self.by_base("parameter_word", self.parameter_slot)
+        bands = {part: window.band for part, window in zip(plan.loops["Y"], plan.y_windows, strict=True)}
+        self.by_size("words_last", "C", lambda c: c.size - 1)
+        self.by_size("run_words", "C", lambda c: plan.run_entries(c) * words)
+        self.by_size("blocks_last", "K", lambda k: plan.blocks(k) - 1)
+        self.by_size("groups_last", "S", lambda s: s.size - 1)
+        self.by_size("rows_final", "K", lambda k: k.size - (group.passes * plan.blocks(k) - 1) * design.rows)
+        self.by_size("x_last", "X", lambda x: x.size - 1)
+        self.by_size("y_last", "Y", lambda y: bands[y] - 1)
+        self.by_window("x_low", "X", [window.low for window in plan.x_windows])
+        self.by_window("x_high", "X", [window.high for window in plan.x_windows])
+        self.by_window("y_low", "Y", [window.low for window in plan.y_windows], like="input_row_first")
+        self.by_window("y_high", "Y", [window.high for window in plan.y_windows])
+        self.by_size("band_rows", "Y", lambda y: bands[y] * plan.y_axis.stride, like="load_band_rows")
+        self.by_size("tile_rows", "Y", lambda y: y.size)
         count = len(plan.loops["C"])
-        self.by_index("first_channels", "C", [int(at == 0) for at in range(count)])
-        self.by_index("final_channels", "C", [int(at == count - 1) for at in range(count)])
-        self.toggling("output_slot", OUTPUT_LOOPS, plan.output_slot)
-        self.by_classes("output_entry", "output_slot", {})
+        self.by_index("first_channels", "C", lambda at: at == 0)
+        self.by_index("final_channels", "C", lambda at: at == count - 1, like="store_output")
+        self.output_slot = self.toggling("output_slot", OUTPUT_LOOPS, plan.output_slot)
+        self.by_base("output_entry", self.output_slot)
         rest = group.group_inputs - (group.words - 1) * design.cols
-        self.by_class("final_word_channels", "C", lambda c: rest if c.start + c.size == group.words else design.cols)
+        self.by_index("final_word_channels", "C", lambda at: rest if at == count - 1 else design.cols)
 
     def _store(self) -> None:
         plan = self.plan
         count = len(plan.loops["C"])
-        self.by_index("store_output", "C", [int(at == count - 1) for at in range(count)])
-        self.by_class("output_rows_last", "Y", lambda y: y.size - 1)
+        bands = {part: window.band for part, window in zip(plan.loops["Y"], plan.y_windows, strict=True)}
+        self.by_index("store_output", "C", lambda at: at == count - 1)
+        self.by_size("output_rows_last", "Y", lambda y: y.size - 1)
         channels = "S" if plan.tiling.ts > 1 else "K"
         first = {name: loop[0] for name, loop in plan.loops.items()}
 
@@ -276,10 +279,10 @@ class _Compiler(FieldWriter):
 
         if plan.output_is_contiguous:
             self.constant("output_bursts_last", 0)
-            self.by_class("output_beats", "X", lambda x: x.size * plan.output_pixel_beats)
+            self.by_size("output_beats", "X", lambda x: x.size * plan.output_pixel_beats)
         else:
-            self.by_class("output_bursts_last", "X", lambda x: x.size - 1)
-            self.by_class("output_beats", channels, beats)
+            self.by_size("output_bursts_last", "X", lambda x: x.size - 1, like="x_last")
+            self.by_size("output_beats", channels, beats)
         self.by_pair("output_row_length", ("X", channels), lambda x, part: x.size * beats(part) - 1)
-        self.by_index("store_band_last", "Y", [window.band - 1 for window in plan.y_windows])
-        self.by_classes("store_entry", "output_slot", {})
+        self.by_size("store_band_last", "Y", lambda y: bands[y] - 1, like="y_last")
+        self.by_base("store_entry", self.output_slot)

@@ -98,10 +98,15 @@ def tile_costs(plan: TilePlan) -> TileCosts:
     runs = along("C", [plan.run_entries(c) for c in plan.loops["C"]]) * plan.weight_format.beats_per_entry
     weights = sizes("S") * along("K", [plan.records(k) for k in plan.loops["K"]]) * runs
     parameters = sizes("S") * sizes("K") * plan.design.parameter_beats
-    input_moved = _moved(plan, names, INPUT_LOOPS)
-    if plan.input_is_resident:
-        input_moved = input_moved * along("K", [int(at == 0) for at in range(len(plan.loops["K"]))])
-    load = (rows * columns * pixel_in * input_moved + weights * _moved(plan, names, WEIGHT_LOOPS)
+    input_moved, weights_moved = _moved(plan, names, INPUT_LOOPS), _moved(plan, names, WEIGHT_LOOPS)
+    if plan.tiling.resident:
+        loop = plan.revisiting_loop
+        first_visit = along(loop, [int(at == 0) for at in range(len(plan.loops[loop]))])
+        if plan.input_is_resident:
+            input_moved = input_moved * first_visit
+        else:
+            weights_moved = weights_moved * first_visit
+    load = (rows * columns * pixel_in * input_moved + weights * weights_moved
             + parameters * _moved(plan, names, PARAMETER_LOOPS))
     stored = along("C", [int(at == len(plan.loops["C"]) - 1) for at in range(len(plan.loops["C"]))])
     store = sizes("Y") * sizes("X") * pixel_out * stored

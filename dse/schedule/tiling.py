@@ -31,6 +31,7 @@ INPUT_LOOPS = frozenset("SBYXC")
 WEIGHT_LOOPS = frozenset("SKC")
 PARAMETER_LOOPS = frozenset("SK")
 OUTPUT_LOOPS = frozenset("SKBYX")
+PIXEL_LOOPS = frozenset("BYX")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ class Tiling:
     """Tile sizes; every tile has them but the last of each loop, which may be smaller.
 
     ``ts`` supergroups; ``tk`` output channels of a supergroup; ``tc`` input words of a supergroup; ``ty``, ``tx`` output rows and
-    columns. With ``tk`` or ``tc`` below the whole, ``ts`` is 1.
+    columns. With ``tk`` or ``tc`` below the whole, ``ts`` is 1. ``resident``: what the inner loops visit again and again (the input
+    with ``WEIGHTS_OUTER``, the weights with ``PIXELS_OUTER``) has a region on chip for every tile, and is loaded once.
     """
 
     ts: int
@@ -47,9 +49,11 @@ class Tiling:
     ty: int
     tx: int
     order: Order = Order.WEIGHTS_OUTER
+    resident: bool = False
 
     def __str__(self) -> str:
-        return f"ts={self.ts} tk={self.tk} tc={self.tc} ty={self.ty} tx={self.tx} order={self.order}"
+        kept = " resident" if self.resident else ""
+        return f"ts={self.ts} tk={self.tk} tc={self.tc} ty={self.ty} tx={self.tx} order={self.order}{kept}"
 
 
 class IllegalTiling(Exception):
@@ -123,6 +127,7 @@ class TilePlan:
             "B": parts(layer.B, 1), "Y": parts(layer.OY, tiling.ty), "X": parts(layer.OX, tiling.tx),
         }
         self._check_channels()
+        self._check_resident()
         self.y_windows = self._windows("ty", self.y_axis, tiling.ty, design.lanes)
         self.x_windows = self._windows("tx", self.x_axis, tiling.tx, 1)
         self._measure()
@@ -152,6 +157,17 @@ class TilePlan:
                 raise IllegalTiling("output channels of a tile are no multiple of the drains of a lane")
         if count["C"] > 1 and not self.design.psum_bytes:
             raise IllegalTiling("channel tiles need a psum RAM")
+
+    def _check_resident(self) -> None:
+        """One loop must say alone whether a tile is on chip already: its flag is a table over that loop's classes."""
+        if not self.tiling.resident:
+            return
+        several = {name for name, loop in self.loops.items() if len(loop) > 1}
+        if self.tiling.order is Order.WEIGHTS_OUTER:
+            if "S" in several or "K" not in several or not several & INPUT_LOOPS:
+                raise IllegalTiling("no input tile is visited again")
+        elif len(several & PIXEL_LOOPS) != 1 or not several & WEIGHT_LOOPS:
+            raise IllegalTiling("no weight tile is visited again along one loop")
 
     def _windows(self, name: str, axis: Axis, size: int, lanes: int) -> tuple[Window, ...]:
         result = windows(axis, size, lanes)
@@ -246,8 +262,12 @@ class TilePlan:
 
     @property
     def output_is_contiguous(self) -> bool:
-        whole = len(self.loops["K"]) == 1 and len(self.loops["S"]) == 1
-        return whole and output_beats(self.design, self.layer.K) == self.output_pixel_beats
+        return len(self.loops["K"]) == 1 and len(self.loops["S"]) == 1 and self.output_is_dense
+
+    @property
+    def output_is_dense(self) -> bool:
+        """No beats of padding between pixels of the output."""
+        return output_beats(self.design, self.layer.K) == self.output_pixel_beats
 
     def changes(self, loops: frozenset[str]) -> int:
         """How many times data that depends on ``loops`` is loaded (or stored): once a tile that differs in one of them."""
@@ -256,15 +276,33 @@ class TilePlan:
         return prod(len(self.loops[name]) for name in names[:innermost + 1])
 
     @property
-    def input_tiles(self) -> int:
-        """Different input tiles."""
-        return prod(len(self.loops[name]) for name in INPUT_LOOPS)
-
-    @property
     def input_is_resident(self) -> bool:
         """Every input tile keeps a region of its own, and is loaded only while the first weight tile is used."""
-        revisited = self.tiling.order is Order.WEIGHTS_OUTER and len(self.loops["S"]) == 1 and len(self.loops["K"]) > 1
-        return revisited and self.input_tiles > 1 and self.input_tiles * self.input_slot <= self.design.bank_depth("input")
+        return self.tiling.resident and self.tiling.order is Order.WEIGHTS_OUTER
+
+    @property
+    def weights_are_resident(self) -> bool:
+        """Every weight tile keeps a region of its own, and is loaded only while the first pixel tile is used."""
+        return self.tiling.resident and self.tiling.order is Order.PIXELS_OUTER
+
+    @property
+    def revisiting_loop(self) -> str:
+        """With a resident tiling: the loop in whose first tile the resident data is loaded."""
+        return "K" if self.input_is_resident else next(name for name in "BYX" if len(self.loops[name]) > 1)
+
+    def tiles(self, loops: frozenset[str]) -> int:
+        """Different tiles of data that depends on ``loops``."""
+        return prod(len(self.loops[name]) for name in loops)
+
+    def varies(self, loop: str) -> bool:
+        """Whether tiles differ in size along a loop."""
+        parts = self.loops[loop]
+        return parts[-1].size != parts[0].size
+
+    def windows_vary(self, loop: str) -> bool:
+        """Whether tiles differ along ``"Y"`` or ``"X"`` in how their windows lie on the input."""
+        windows = self.y_windows if loop == "Y" else self.x_windows
+        return len({(w.low, w.high, w.shift) for w in (windows[0], windows[len(windows) // 2], windows[-1])}) > 1
 
     def slots(self, loops: frozenset[str]) -> int:
         """Regions of a bank: two where loading one overlaps using the other, one for what is loaded once."""
@@ -274,8 +312,8 @@ class TilePlan:
         """Bank kind -> (entries needed, entries there)."""
         design = self.design
         entries = {
-            "input": self.input_slot * (self.input_tiles if self.input_is_resident else self.slots(INPUT_LOOPS)),
-            "weight": self.weight_slot * self.slots(WEIGHT_LOOPS),
+            "input": self.input_slot * (self.tiles(INPUT_LOOPS) if self.input_is_resident else self.slots(INPUT_LOOPS)),
+            "weight": self.weight_slot * (self.tiles(WEIGHT_LOOPS) if self.weights_are_resident else self.slots(WEIGHT_LOOPS)),
             "output": self.output_slot * self.slots(OUTPUT_LOOPS),
             "parameter": self.parameter_slot * self.slots(PARAMETER_LOOPS),
         }

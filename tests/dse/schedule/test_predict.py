@@ -6,7 +6,7 @@ import pytest
 
 from dse.schedule.compiler import compile_program
 from dse.schedule.predict import ProgramLength, predict, tile_costs
-from dse.schedule.tiling import TilePlan, Tiling
+from dse.schedule.tiling import IllegalTiling, Order, TilePlan, Tiling
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
@@ -14,7 +14,7 @@ from sim.memory import MemoryTiming
 
 LAYER = Layer.conv(K=16, C=8, OY=8, OX=8, FY=3, FX=3, P=1)
 DESIGN = Design(rows=4, cols=4)
-PLAN = TilePlan(DESIGN, LAYER, Tiling(ts=1, tk=4, tc=2, ty=4, tx=8))
+PLAN = TilePlan(DESIGN, LAYER, Tiling(ts=1, tk=4, tc=2, ty=4, tx=8, resident=True))
 TIMING = MemoryTiming(12, 14, 25)
 
 
@@ -30,6 +30,21 @@ def test_beats_are_counted_by_hand() -> None:
     weights, inputs = 4 * (18 * 2 + 4), 5 * 8 * 2 * 2
     assert costs.load_beats.tolist() == [weights + inputs, inputs, weights, 0, weights, 0, weights, 0]
     assert costs.store_beats.tolist() == [4 * 8 * 2] * 8
+
+
+def test_resident_weights_are_loaded_with_the_first_pixels() -> None:
+    tiling = Tiling(ts=1, tk=4, tc=2, ty=4, tx=8, order=Order.PIXELS_OUTER, resident=True)
+    weights, parameters, inputs = 4 * 18 * 2, 4 * 4, 5 * 8 * 2 * 2
+    loads = tile_costs(TilePlan(DESIGN, LAYER, tiling)).load_beats.tolist()
+    assert loads == [weights + parameters + inputs, *[weights + parameters] * 3, inputs + parameters, *[parameters] * 3]
+
+
+def test_nothing_stays_resident_that_is_not_visited_again() -> None:
+    for order in Order:
+        with pytest.raises(IllegalTiling, match="visited again"):
+            TilePlan(DESIGN, LAYER, Tiling(ts=1, tk=16, tc=2, ty=8, tx=8, order=order, resident=True))
+    with pytest.raises(IllegalTiling, match="no weight tile is visited again along one loop"):
+        TilePlan(DESIGN, LAYER, Tiling(ts=1, tk=4, tc=2, ty=4, tx=4, order=Order.PIXELS_OUTER, resident=True))
 
 
 def test_the_shortest_program_gives_a_lower_bound() -> None:
