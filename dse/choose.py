@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from boards.schema import Board
 from dse.estimate.resources import check_fits, overshoot, usable
-from dse.schedule.search import CYCLE_TOLERANCE, Choice, best_tiling, total_bytes
+from dse.schedule.explore import CYCLE_TOLERANCE, LayerSpace
+from dse.schedule.search import Choice, bank_depths, best_tiling, does_not_fit
 from hdl.compatibility import accumulator_bits_needed
 from hdl.design import MAX_ACCUMULATOR_BITS, MAX_ARRAY, MIN_DSP_PRODUCT_BITS, Design, Multiplier, OutputMultiplier
 from hdl.drain import drain_cycles
@@ -18,14 +21,10 @@ from hdl.mapping import Format, Grouping, ceil_div
 from hdl.ram import WIDTHS_18KB
 from sim.memory import MemoryTiming
 
-COARSE_SIZES = 4
-"""Tile sizes a loop while designs are compared; the chosen design gets the full search."""
 ARRAYS_COMPARED = 4
 """Arrays whose bound is best, compared by exact prediction."""
 ENOUGH, WORTH_A_LOOK = 60, 1.5
 """Designs that fit, and how far their array bounds may lie above the best, before the list of candidates is closed."""
-CLOSE_ENOUGH = 1.02
-"""A mapping within this factor of its array's bound ends the comparison: the others could gain no more."""
 COLUMNS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)
 ROWS = tuple(range(1, 17)) + tuple(range(18, MAX_ARRAY + 1, 2))
 LANES = (1, 2, 3, 4, 6, 8)
@@ -39,15 +38,30 @@ class Candidate:
     design: Design
 
 
+@dataclass(frozen=True)
+class Option:
+    """A design with its best mapping's figures."""
+
+    design: Design
+    cycles: int
+    bytes: int
+
+
 def board_timing(board: Board, design: Design) -> MemoryTiming:
-    """The board's external memory as the design's bus and clock see it. Raises InputError for a board without one."""
+    """The board's external memory as the design's bus and clock see it.
+
+    Raises InputError for a board without one, and where its latency is shorter than the design's lanes take to settle.
+    """
     beats = board.offered_beats_per_cycle(design.bus_bits, design.clock_mhz)
     assert board.memory is not None
-    return MemoryTiming.from_fraction(max(board.memory.latency_cycles.value, design.lanes), beats)
+    latency = board.memory.latency_cycles.value
+    if latency < design.lanes:
+        raise InputError(f"the lanes' row limits settle one lane a cycle, during the latency of {board.name}'s memory",
+                         where="design.lanes", value=design.lanes, allowed=f"at most {latency}")
+    return MemoryTiming.from_fraction(latency, beats)
 
 
-def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits: int, *, fixed: dict[str, Any] | None = None,
-                  full: bool = True) -> Choice:
+def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits: int, *, fixed: dict[str, Any] | None = None) -> Choice:
     """The fastest design for ``layer`` on ``board`` with its mapping; ``fixed`` holds the ``Design`` options the user gave.
 
     Compares the arrays with the lowest bounds, each with several splits of the block RAM, by exact prediction.
@@ -65,14 +79,14 @@ def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits:
     candidates = sorted(_candidates(board, layer, fixed), key=lambda c: (c.bound_cycles, _shape_order(c.design)))
     if not candidates:
         raise _nothing_fits(board, layer, fixed)
-    found: list[Choice] = []
+    found: list[Option] = []
     reason: InputError | None = None
     seen: set[tuple[int, int, int, int]] = set()
     for candidate in candidates:
         shape = (candidate.design.rows, candidate.design.cols, candidate.design.lanes, candidate.design.drains)
         if shape in seen:
             continue
-        if len(seen) >= ARRAYS_COMPARED or found and candidate.bound_cycles > min(c.prediction.cycles for c in found):
+        if len(seen) >= ARRAYS_COMPARED or found and candidate.bound_cycles > min(option.cycles for option in found):
             break
         try:
             found.append(_with_banks(board, layer, candidate, fixed))
@@ -83,22 +97,14 @@ def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits:
     if not found:
         assert reason is not None
         raise reason
-    fewest = min(choice.prediction.cycles for choice in found)
-    near = [choice for choice in found if choice.prediction.cycles <= fewest * (1 + CYCLE_TOLERANCE)]
-    best = min(near, key=lambda choice: (_shape_order(choice.plan.design), _rank(choice)))
-    design = best.plan.design
-    return best_tiling(design, layer, board_timing(board, design)) if full else best
+    best = min(_near(found), key=lambda option: (_shape_order(option.design), option.cycles, option.bytes, option.design.block_rams))
+    return best_tiling(best.design, layer, board_timing(board, best.design))
 
 
-def _better(choice: Choice, best: Choice) -> bool:
-    """Clearly fewer cycles; or about as many and fewer bytes."""
-    ratio = choice.prediction.cycles / best.prediction.cycles
-    return ratio < 1 - CYCLE_TOLERANCE or ratio <= 1 + CYCLE_TOLERANCE and choice.bytes < best.bytes
-
-
-def _rank(choice: Choice) -> tuple[int, int, int]:
-    design = choice.plan.design
-    return choice.prediction.cycles, total_bytes(design, choice.prediction), design.block_rams
+def _near(options: list[Option]) -> list[Option]:
+    """Those that take about as few cycles as any."""
+    fewest = min(option.cycles for option in options)
+    return [option for option in options if option.cycles <= fewest * (1 + CYCLE_TOLERANCE)]
 
 
 def _shape_order(design: Design) -> tuple[int, int, int, int]:
@@ -203,24 +209,19 @@ def _bound(board: Board, layer: Layer, design: Design) -> float:
 # -- banks ------------------------------------------------------------------------------------------------------------
 
 
-def _with_banks(board: Board, layer: Layer, candidate: Candidate, fixed: dict[str, Any]) -> Choice:
+def _with_banks(board: Board, layer: Layer, candidate: Candidate, fixed: dict[str, Any]) -> Option:
     """The best split of the block RAM for an array. Raises InputError when no tile fits any."""
-    best: Choice | None = None
-    reason: InputError | None = None
-    for option in _bank_options(board, layer, candidate.design, fixed):
-        try:
-            choice = best_tiling(option, layer, board_timing(board, option), max_sizes=COARSE_SIZES)
-        except InputError as error:
-            reason = error
-            continue
-        if best is None or _better(choice, best):
-            best = choice
-        if best.prediction.cycles <= candidate.bound_cycles * CLOSE_ENOUGH:
-            break
-    if best is None:
-        assert reason is not None
-        raise reason
-    return best
+    designs = list(_bank_options(board, layer, candidate.design, fixed))
+    if not designs:
+        raise _nothing_fits(board, layer, fixed)
+    timing = board_timing(board, candidate.design)
+    best = LayerSpace(candidate.design, layer).best(np.stack([bank_depths(design) for design in designs]), timing)
+    if not best.feasible.any():
+        raise does_not_fit(designs[-1], layer, best.reasons[len(designs) - 1])
+    beat_bytes = candidate.design.bus_bits // 8
+    options = [Option(designs[at], int(best.cycles[at]), int(best.beats_read[at] + best.beats_written[at]) * beat_bytes)
+               for at in best.feasible.nonzero()[0]]
+    return min(_near(options), key=lambda option: (option.bytes, option.cycles, option.design.block_rams))
 
 
 def _bank_options(board: Board, layer: Layer, design: Design, fixed: dict[str, Any]) -> Iterator[Design]:

@@ -1,23 +1,40 @@
-"""Best mappings of one layer on many designs that share an array and differ in their banks."""
+"""The best mapping of a layer: over every tiling and loop order, for one design or for many that differ in their banks.
+
+All tilings are bounded from below (:attr:`ClosedForm.cycles_bound`, close to exact); only those that the bounds cannot rule out are
+evaluated. What is ruled out is provably no better, so the result is the optimum of the model.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.schedule.search import best_tiling
+from dse.schedule.axes import Booleans, Floats, channel_cuts, spatial_cuts
+from dse.schedule.closed_form import Run, structures
+from dse.schedule.factors import Block, Index, Some
 from dse.schedule.tiling import Tiling
-from hdl.design import Design
-from hdl.errors import InputError
+from hdl.compatibility import check_layer
+from hdl.design import FIXED_DEPTHS, Design
 from hdl.layer import Layer
+from hdl.mapping import ceil_div, x_axis, y_axis
+from hdl.program import IMMEDIATE_BITS
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
 BANKS = ("input", "weight", "output", "psum")
 """The columns of an array of bank depths."""
+CYCLE_TOLERANCE = 0.01
+"""With ``Objective.BOTH``, mappings within this share of the fewest cycles compete on bytes."""
+CHUNK = 1 << 16
+"""Tilings bounded at a time: so many fit a processor's cache."""
+BATCH = 4096
+"""Tilings evaluated exactly at a time, between two rounds of ruling out."""
 
 
 class Objective(StrEnum):
@@ -28,24 +45,47 @@ class Objective(StrEnum):
     BYTES = "bytes"  # fewest bytes, then fewest cycles
 
 
+FIGURES = ("cycles", "beats_read", "beats_written", "issue_cycles", "memory_bound_cycles", "drain_bound_cycles")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why no tiling fits: of the one that comes closest, the ``kind`` of bank that is worst, the entries it needs and those there.
+    ``kind`` None: no tile ends where words and beats do."""
+
+    kind: str | None
+    entries: int
+    there: int
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "no tile of the layer ends where words and beats do"
+        return f"no tile fits the {self.kind} banks: the smallest needs {self.entries} entries, they have {self.there}"
+
+
 @dataclass(frozen=True)
 class Mappings:
     """The best mapping of a layer for each of n bank configurations; arrays of length n, zero where not ``feasible``.
 
     ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings; ``tiling_index`` into them (-1: none).
+    ``compared``: tilings that fit the largest banks. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
     """
 
-    feasible: NDArray[np.bool_]
+    feasible: Booleans
     cycles: Integers
     beats_read: Integers
     beats_written: Integers
     issue_cycles: Integers
-    compute_bound_cycles: Integers
     memory_bound_cycles: Integers
     drain_bound_cycles: Integers
     tiling_index: Integers
     tilings: tuple[Tiling, ...]
-    reasons: dict[int, str]
+    reasons: dict[int, Missing]
+    compared: int
+
+    @property
+    def compute_bound_cycles(self) -> Integers:
+        return self.issue_cycles
 
 
 class LayerSpace:
@@ -55,27 +95,246 @@ class LayerSpace:
     """
 
     def __init__(self, design: Design, layer: Layer) -> None:
+        check_layer(design, layer)
         self.design, self.layer = design, layer
 
     def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH) -> Mappings:
         """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none."""
-        n = len(depths)
-        zeros = {name: np.zeros(n, np.int64) for name in
-                 ("cycles", "beats_read", "beats_written", "issue_cycles", "compute_bound_cycles", "memory_bound_cycles", "drain_bound_cycles")}
-        index, tilings, reasons = np.full(n, -1), list[Tiling](), dict[int, str]()
-        for at, row in enumerate(depths.tolist()):
-            sizes = {}
-            base = self.design.with_(psum_bytes=1 << 20) if row[3] else self.design.with_(psum_bytes=0)
-            for kind, depth in zip(BANKS, row, strict=True):
-                sizes[f"{kind}_bytes"] = -(-depth * base.bank_width_bits(kind) * base.bank_count(kind) // 8)
-            try:
-                choice = best_tiling(base.with_(**sizes), self.layer, timing, max_sizes=3)
-            except InputError as error:
-                reasons[at] = error.what
-                continue
-            for name in zeros:
-                zeros[name][at] = getattr(choice.prediction, name)
-            if choice.plan.tiling not in tilings:
-                tilings.append(choice.plan.tiling)
-            index[at] = tilings.index(choice.plan.tiling)
-        return Mappings(index >= 0, **zeros, tiling_index=index, tilings=tuple(tilings), reasons=reasons)
+        depths = np.asarray(depths, np.int64)
+        rows, inverse = np.unique(depths, axis=0, return_inverse=True)
+        found = {name: np.zeros(len(rows), np.int64) for name in FIGURES}
+        index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
+        compared = 0
+        for design, which in self._alike(rows):
+            search = _Search(Run(design, self.layer, timing), rows[which], objective)
+            best, compared = search.best(), compared + search.compared
+            for at, choice in zip(which.tolist(), best.tolist(), strict=True):
+                if choice < 0:
+                    reasons[at] = search.missing(depths=rows[at])
+            chosen, place = np.unique(best[best >= 0], return_inverse=True)
+            for name, values in search.figures(chosen).items():
+                found[name][which[best >= 0]] = values[place]
+            index[which[best >= 0]] = len(tilings) + place
+            tilings += search.tilings(chosen)
+        inverse = inverse.reshape(-1)
+        return Mappings(index[inverse] >= 0, **{name: values[inverse] for name, values in found.items()}, tiling_index=index[inverse],
+                        tilings=tuple(tilings), compared=compared,
+                        reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons})
+
+    def _alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
+        """Rows whose programs have the same fields, with a design of that kind."""
+        base = self.design
+        slots = {kind: (base.words_per_entry(kind) - 1).bit_length() for kind in ("input", "weight")}
+
+        def kind_of(row: list[int]) -> tuple[bool, ...]:
+            wide = (max(1, (depth - 1).bit_length()) + slots[kind] > IMMEDIATE_BITS for depth, kind in zip(row, slots, strict=False))
+            return bool(row[3]), *wide
+
+        groups: dict[tuple[bool, ...], list[int]] = {}
+        for at, row in enumerate(rows.tolist()):
+            groups.setdefault(kind_of(row), []).append(at)
+        for which in groups.values():
+            yield design_with_depths(base, rows[which[0]].tolist()), np.array(which)
+
+
+def design_with_depths(design: Design, depths: list[int]) -> Design:
+    """The design with banks of so many entries each, in the order of ``BANKS``."""
+    base = design.with_(psum_bytes=1 << 16 if depths[3] else 0)
+    return base.with_(**{f"{kind}_bytes": ceil_div(depth * base.bank_width_bits(kind) * base.bank_count(kind), 8)
+                            for kind, depth in zip(BANKS, depths, strict=True)})
+
+
+def _blocks(run: Run, weight_depth: float) -> list[Block]:
+    """All tilings of a layer whose weights fit banks of that depth, by structure."""
+    design, layer = run.design, run.layer
+    # Cuts depend on the array alone: one entry of their cache serves every clock and all banks.
+    plain = design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
+    channels = channel_cuts(plain, layer)
+    channels = channels.take(channels.weight_slot <= weight_depth)
+    y, x = spatial_cuts(y_axis(layer), design.lanes), spatial_cuts(x_axis(layer), 1)
+    kinds = (channels.s_count > 1) * 4 + (channels.k_count > 1) * 2 + (channels.c_count > 1)
+    result = []
+    for kind, y_tiled, x_tiled in product(np.unique(kinds).tolist(), (False, True), (False, True)):
+        ys, xs = (cuts.take((cuts.count > 1) == tiled) for cuts, tiled in ((y, y_tiled), (x, x_tiled)))
+        if len(ys.size) and len(xs.size):
+            part = channels.take(kinds == kind)
+            for structure in structures(layer.B, (bool(kind & 4), bool(kind & 2), bool(kind & 1)), y_tiled, x_tiled):
+                result.append(Block(run, structure, part, ys, xs))
+    return result
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Tilings that may be the best of some cell: cuts ``m``, ``p`` of a block; ``level``: (n, 4), the smallest banks that hold them."""
+
+    block: Index
+    m: Index
+    p: Index
+    bound: Floats
+    beats: Floats
+    level: Index
+
+    def take(self, which: Booleans | Index | slice) -> _Candidates:
+        return _Candidates(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    @classmethod
+    def join(cls, parts: list[_Candidates]) -> _Candidates:
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+
+class _Search:
+    """One search: designs that differ in bank depths only.
+
+    The depths that occur of each kind are its *levels*; a *cell* is a combination of levels. A tiling fits a cell if its own level is at
+    most the cell's in every kind, so what is known of a cell holds for all larger ones (:meth:`_spread`).
+    """
+
+    def __init__(self, run: Run, depths: Integers, objective: Objective) -> None:
+        self.run, self.objective = run, objective
+        self.blocks = _blocks(run, float(depths[:, 1].max()))
+        self.levels = [np.unique(depths[:, kind]) for kind in range(len(BANKS))]
+        self.cells = tuple(len(levels) for levels in self.levels)
+        self.wanted = np.stack([np.searchsorted(levels, depths[:, kind]) for kind, levels in enumerate(self.levels)], axis=1)
+        self.compared = 0
+        self.candidates: _Candidates | None = None
+        self.cycles: Floats = np.zeros(0)
+
+    def best(self) -> Integers:
+        """For each row of depths the index of the best candidate, or -1."""
+        candidates = self._bounded()
+        if candidates is None:
+            return np.full(len(self.wanted), -1, np.int64)
+        self._evaluate(candidates)
+        candidates, cycles = self.candidates, self.cycles
+        assert candidates is not None
+        fewest = self._spread_min(candidates.level, cycles)
+        # What the objective compares, most important first; then the order of enumeration.
+        first, second = (cycles, candidates.beats) if self.objective is Objective.CYCLES else (candidates.beats, cycles)
+        order = np.lexsort((candidates.p, candidates.m, candidates.block, second, first))
+        level, cycles = candidates.level[order], cycles[order]
+        limit = fewest * (1 + CYCLE_TOLERANCE) if self.objective is Objective.BOTH else np.full(self.cells, np.inf)
+        result = np.full(len(self.wanted), -1, np.int64)
+        for at, cell in enumerate(self.wanted):
+            good = (level <= cell).all(axis=1) & (cycles <= limit[tuple(cell)])
+            if good.any():
+                result[at] = order[good.argmax()]
+        return result
+
+    # -- bounds -----------------------------------------------------------------------------------------------------------
+
+    def _bounded(self) -> _Candidates | None:
+        """Every tiling that fits and that no bound rules out."""
+        known = np.full(self.cells, np.inf)  # of each cell: cycles (or beats) that some tiling reaches
+        parts = []
+        most = tuple(float(levels[-1]) for levels in self.levels)
+        for number, block in enumerate(self.blocks):
+            for some in block.fitting(most, CHUNK):  # type: ignore[arg-type]
+                self.compared += len(some.m)
+                parts.append(self._rule_out(self._candidates(number, some), known))
+        if not parts:
+            return None
+        return self._rule_out(_Candidates.join(parts), known, learn=False)
+
+    def _candidates(self, number: int, some: Some) -> _Candidates:
+        block = self.blocks[number]
+        level = np.stack([np.searchsorted(levels, need) for need, levels in zip(some.needs, self.levels, strict=True)], axis=1)
+        beats = block.beats(some)
+        bound = beats if self.objective is Objective.BYTES else block.cycles_bound(some, beats)
+        result = _Candidates(np.full(len(some.m), number), some.m, some.p, bound, beats, level)
+        return result.take(np.isfinite(beats))
+
+    def _rule_out(self, part: _Candidates, known: Floats, learn: bool = True) -> _Candidates:
+        """Without those whose bound is over what their cell is known to reach; ``known`` is improved first by evaluating the most
+        promising of each cell."""
+        tolerance = 1 + CYCLE_TOLERANCE if self.objective is Objective.BOTH else 1.0
+        code = self._code(part.level)
+        part, code = (part.take(keep := part.bound <= known.reshape(-1)[code] * tolerance), code[keep])
+        if learn and len(code):
+            lowest = np.full(known.size, np.inf)
+            np.minimum.at(lowest, code, part.bound)
+            promising = np.flatnonzero(part.bound == lowest[code])
+            promising = promising[np.unique(code[promising], return_index=True)[1]]
+            promising = promising[part.bound[promising] < known.reshape(-1)[code[promising]]]
+            if len(promising):
+                few = part.take(promising)
+                reached = few.bound if self.objective is Objective.BYTES else self._exact(few)
+                np.minimum(known, self._spread_min(few.level, reached), out=known)
+                part = part.take(part.bound <= known.reshape(-1)[code] * tolerance)
+        return part
+
+    def _code(self, level: Index) -> Index:
+        return np.ravel_multi_index(tuple(level.T), self.cells)
+
+    def _spread_min(self, level: Index, values: Floats) -> Floats:
+        """The least value in every cell and all smaller ones."""
+        table = np.full(self.cells, np.inf)
+        np.minimum.at(table.reshape(-1), self._code(level), values)
+        for axis in range(len(self.cells)):
+            np.minimum.accumulate(table, axis=axis, out=table)
+        return table
+
+    # -- exact cycles -----------------------------------------------------------------------------------------------------
+
+    def _exact(self, candidates: _Candidates) -> Floats:
+        result = np.empty(len(candidates.m))
+        for number in np.unique(candidates.block):
+            which = candidates.block == number
+            result[which] = self.blocks[number].points(candidates.m[which], candidates.p[which]).cycles
+        return result
+
+    def _evaluate(self, candidates: _Candidates) -> None:
+        """Exact cycles of the candidates, fewest beats first. One that another one, no larger, beats in both is left out."""
+        rest = candidates.take(np.argsort(candidates.beats, kind="stable"))
+        known = np.full(self.cells, np.inf)
+        done: list[tuple[_Candidates, Floats]] = []
+        while len(rest.m):
+            batch, rest = rest.take(slice(BATCH)), rest.take(slice(BATCH, None))
+            cycles = self._exact(batch)
+            done.append((batch, cycles))
+            # The rest moves more beats, or as many: it must take fewer cycles (or may tie, with as many beats).
+            np.minimum(known, self._spread_min(batch.level, cycles), out=known)
+            if len(rest.m):
+                limit = known.reshape(-1)[self._code(rest.level)]
+                ties = rest.beats == batch.beats[-1]
+                rest = rest.take((rest.bound < limit) | ties & (rest.bound <= limit))
+        self.candidates = _Candidates.join([batch for batch, _ in done])
+        self.cycles = np.concatenate([cycles for _, cycles in done])
+
+    # -- results ----------------------------------------------------------------------------------------------------------
+
+    def figures(self, chosen: Integers) -> dict[str, Integers]:
+        """Of the chosen candidates."""
+        result = {name: np.zeros(len(chosen), np.int64) for name in FIGURES}
+        for place, at in enumerate(chosen.tolist()):
+            assert self.candidates is not None
+            one = self.candidates.take(slice(at, at + 1))
+            form = self.blocks[int(one.block[0])].points(one.m, one.p)
+            values = (form.cycles, form.beats_read, form.stored_beats, form.issue_cycles, form.memory_bound_cycles, form.drain_bound_cycles)
+            for name, value in zip(FIGURES, values, strict=True):
+                result[name][place] = int(np.ravel(value)[0])
+        return result
+
+    def tilings(self, chosen: Integers) -> list[Tiling]:
+        result = []
+        for at in chosen.tolist():
+            assert self.candidates is not None
+            result.append(self.blocks[int(self.candidates.block[at])].tiling(int(self.candidates.m[at]), int(self.candidates.p[at])))
+        return result
+
+    def missing(self, depths: Integers) -> Missing:
+        """Why banks of these depths hold nothing."""
+        have = np.array([*depths.tolist(), FIXED_DEPTHS["parameter"]], np.float64)
+        closest, result = np.inf, Missing(None, 0, 0)
+        for needs in self._smallest:
+            ratio = needs / np.maximum(have, 0.5)[:, None]
+            worst = ratio.max(axis=0)
+            at = int(worst.argmin())
+            if worst[at] < closest:
+                kind = int(ratio[:, at].argmax())
+                closest, result = float(worst[at]), Missing((*BANKS, "parameter")[kind], int(needs[kind, at]), int(have[kind]))
+        return result
+
+    @cached_property
+    def _smallest(self) -> list[Floats]:
+        """Of each block, the entries that its channel cuts need with the smallest pixel cuts: (5, m)."""
+        return [block.smallest_needs() for block in _blocks(self.run, np.inf) if not block.structure.resident]

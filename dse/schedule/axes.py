@@ -1,0 +1,193 @@
+"""Every way to cut one loop of a layer into tiles, as arrays: what the closed form and the search are computed from.
+
+Tiles along a loop are alike but for the first, the second (which may be the last) and the last. So a quantity that depends on a tile is
+an array of shape (4, n): by class of the tile, for each of n ways to cut the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.schedule.tiling import windows
+from hdl.design import Design
+from hdl.layer import Layer
+from hdl.mapping import Axis, Format, Grouping, channel_alignment
+
+Floats = NDArray[np.float64]  # whole numbers below 2**53, which floating point holds exactly
+Booleans = NDArray[np.bool_]
+
+FIRST, SECOND, MIDDLE, LAST = range(4)
+"""Classes of tiles along a loop. With two tiles the second is the last; with one, only ``FIRST`` counts."""
+
+Table = TypeVar("Table", bound="Cuts")
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Ways to cut; every field is an array whose last axis runs over them."""
+
+    def arrays(self) -> list[Any]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def take(self: Table, which: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Table:
+        """Those ways alone."""
+        return type(self)(*(values[..., which] for values in self.arrays()))
+
+    def lazily(self: Table, which: NDArray[np.intp]) -> Table:
+        """As :meth:`take`, of those arrays alone that somebody asks for."""
+        return cast(Table, _Taken(self, which))
+
+    def reshaped(self: Table, shape: tuple[int, ...]) -> Table:
+        """With that shape in place of the last axis, so that tables broadcast against each other."""
+        return type(self)(*(values.reshape(*values.shape[:-1], *shape) for values in self.arrays()))
+
+
+class _Taken:
+    def __init__(self, cuts: Cuts, which: NDArray[np.intp]) -> None:
+        self._cuts, self._which = cuts, which
+
+    def __getattr__(self, name: str) -> Any:
+        values = getattr(self._cuts, name).take(self._which, axis=-1)
+        setattr(self, name, values)
+        return values
+
+
+@dataclass(frozen=True)
+class SpatialCuts(Cuts):
+    """Output rows (or columns) cut into tiles of ``size``.
+
+    ``count`` tiles; ``outputs``: rows of a tile; ``band``: of them a lane's; ``load``: input rows of a tile; ``frame``: rows that a bank
+    must hold; ``load_sum``, ``band_sum``: over all tiles; ``varies``, ``windows_vary``: see :class:`dse.schedule.tiling.TilePlan`.
+    """
+
+    size: Floats
+    count: Floats
+    outputs: Floats
+    band: Floats
+    load: Floats
+    frame: Floats
+    load_sum: Floats
+    band_sum: Floats
+    varies: Booleans
+    windows_vary: Booleans
+
+
+@lru_cache(maxsize=512)
+def spatial_cuts(axis: Axis, lanes: int) -> SpatialCuts:
+    """Every size that the hardware runs, smallest first."""
+    rows = []
+    for size in range(1, axis.outputs + 1):
+        tiles = windows(axis, size, lanes)
+        if isinstance(tiles, str):
+            continue
+        kinds = [tiles[0], tiles[min(1, len(tiles) - 1)], tiles[len(tiles) // 2], tiles[-1]]
+        frames = [min(axis.span(w.band), w.high - lane * w.band * axis.stride) - w.shift
+                  for w in kinds for lane in range(-(-w.part.size // w.band))]
+        rows.append((size, len(tiles), [w.part.size for w in kinds], [w.band for w in kinds], [w.rows for w in kinds],
+                     max(frames), sum(w.rows for w in tiles), sum(w.band for w in tiles),
+                     kinds[0].part.size != kinds[-1].part.size, len({(w.low, w.high, w.shift) for w in kinds}) > 1))
+    columns = list(zip(*rows, strict=True))
+    types: list[Any] = [np.float64] * 8 + [np.bool_] * 2
+    return SpatialCuts(*(np.array(column, kind).T for column, kind in zip(columns, types, strict=True)))
+
+
+@dataclass(frozen=True)
+class ChannelCuts(Cuts):
+    """Supergroups, output channels and input words cut into tiles of ``ts``, ``tk``, ``tc``; loops S, K, C.
+
+    By class of the loop: ``groups`` (S), ``channels``, ``records``, ``blocks`` (K), ``runs`` in beats, ``vectors`` (C), ``input_beats`` of
+    a pixel (C where it is cut, else S), ``output_beats`` of a pixel (K where it is cut, else S). ``*_slot``: entries that a tile takes in
+    its banks; ``pixel_entries``: of one input pixel.
+    """
+
+    ts: Floats
+    tk: Floats
+    tc: Floats
+    s_count: Floats
+    k_count: Floats
+    c_count: Floats
+    groups: Floats
+    channels: Floats
+    records: Floats
+    blocks: Floats
+    runs: Floats
+    vectors: Floats
+    input_beats: Floats
+    output_beats: Floats
+    weight_slot: Floats
+    parameter_slot: Floats
+    pixel_entries: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.ts)
+
+
+def _ceil(values: Floats, by: float) -> Floats:
+    return np.ceil(values / by)
+
+
+def _classes(total: int, size: Floats) -> tuple[Floats, Floats]:
+    """(tiles, sizes by class) of a loop of ``total`` in tiles of ``size``."""
+    count = np.ceil(total / size)
+    last = total - (count - 1) * size
+    return count, np.stack([size, np.where(count == 2, last, size), size, last])
+
+
+@lru_cache(maxsize=256)
+def channel_cuts(design: Design, layer: Layer) -> ChannelCuts:
+    """Every cut that the words and beats of ``design`` allow; whether the banks hold it is not asked here."""
+    group, align, form = Grouping.of(design, layer), channel_alignment(design), Format.of(design, "input")
+    ts, tk, tc = _sizes(design, group, align).T
+    s_count, groups = _classes(group.count, ts)
+    k_count, channels = _classes(group.outputs, tk)
+    c_count, words = _classes(group.words, tc)
+    packed = group.packed > 1
+    records = np.full_like(channels, group.group_outputs) if packed else channels
+    blocks = np.full_like(channels, group.blocks) if packed else _ceil(channels, design.rows)
+    vectors = words * (layer.FY * layer.FX)
+    weight_form = Format.of(design, "weight")
+    run_entries = _ceil(vectors, weight_form.words_per_entry)
+    input_entries = _ceil(np.where(c_count > 1, words, groups * group.words), form.words_per_entry)
+    leaving = np.where(k_count > 1, channels, groups * np.where(ts > 1, group.outputs, tk))
+    return ChannelCuts(
+        ts, tk, tc, s_count, k_count, c_count, groups, channels, records, blocks, run_entries * weight_form.beats_per_entry, vectors,
+        input_entries * form.beats_per_entry, _output_beats(design, leaving),
+        weight_slot=groups[FIRST] * blocks[FIRST] * run_entries[FIRST],
+        parameter_slot=_ceil(groups[FIRST] * channels[FIRST], design.drains_per_lane),
+        pixel_entries=input_entries[FIRST])
+
+
+def _sizes(design: Design, group: Grouping, align: int) -> Floats:
+    """Legal (ts, tk, tc), shape (n, 3); the rules of :class:`dse.schedule.tiling.TilePlan`."""
+    words_per_entry, step = design.words_per_entry("input"), design.drains_per_lane
+
+    def steps(total: int, by: int) -> Floats:
+        return np.array([*range(by, total, by), total], np.float64)
+
+    result = []
+    for ts in range(1, group.count + 1):
+        if ts < group.count and (ts * group.outputs % align or ts * group.words % words_per_entry):
+            continue
+        tks = steps(group.outputs, group.outputs if ts > 1 or group.packed > 1 else align)
+        if step > 1:
+            uncut = (tks == group.outputs) & (group.count == 1)
+            tks = tks[uncut | (group.outputs % step == 0) & (tks % step == 0)]
+        tcs = steps(group.words, group.words if ts > 1 or not design.psum_bytes else words_per_entry)
+        tk, tc = np.meshgrid(tks, tcs, indexing="ij")
+        result.append(np.stack([np.full(tk.size, float(ts)), tk.reshape(-1), tc.reshape(-1)], axis=1))
+    return np.concatenate(result) if result else np.zeros((0, 3))
+
+
+def _output_beats(design: Design, channels: Floats) -> Floats:
+    """:func:`hdl.mapping.output_beats` of arrays."""
+    form = Format.of(design, "output")
+    if form.beats_per_entry == 1:
+        return _ceil(_ceil(channels, design.cols), form.words_per_entry)
+    words = np.floor(channels / design.cols)
+    return words * form.beats_per_entry + _ceil((channels - words * design.cols) * design.activation_bits, design.bus_bits)

@@ -1,0 +1,466 @@
+"""Cycles and beats of tiled layers in closed form: exact, without walking tiles, for arrays of tilings at once.
+
+A phase stores tile p-2, computes tile p-1 and loads tile p. Along each loop only the first, second, last and the other tiles can differ,
+so a run has a few kinds of phases, each so many times: cycles are a sum of ``count * max(memory, compute, evaluation)``. `docs/timing.md`
+derives the kinds. Equal to :func:`dse.schedule.predict.predict`, to the tile graph and to the hardware, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.schedule.axes import FIRST, LAST, MIDDLE, SECOND, Booleans, ChannelCuts, Floats, SpatialCuts
+from dse.schedule.program_shape import Pattern, program_shape
+from dse.schedule.tiling import INPUT_LOOPS, LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order
+from hdl.design import Design
+from hdl.drain import drain_cycles, tail_cycles
+from hdl.layer import Layer
+from hdl.mapping import Format, Grouping, output_beats, x_axis
+from hdl.timing import (
+    COMPUTE_START_CYCLES,
+    EVALUATION_CYCLES,
+    FETCH_END_CYCLES,
+    FIRST_EVALUATION_CYCLES,
+    INSTRUCTION_CYCLES,
+    MEMORY_END_CYCLES,
+    MEMORY_START_CYCLES,
+    PHASE_CHANGE_CYCLES,
+    START_CYCLES,
+)
+from sim.memory import MemoryTiming
+
+Codes = NDArray[np.int64]
+
+# -- kinds of phases --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What decides which kinds of phases a run has: the order, residency, and the loops with several tiles, outermost first."""
+
+    order: Order
+    resident: bool
+    loops: tuple[str, ...]
+
+    @property
+    def revisiting_loop(self) -> str | None:
+        """See :meth:`dse.schedule.tiling.TilePlan.revisiting_loop`."""
+        if not self.resident:
+            return None
+        return "K" if self.order is Order.WEIGHTS_OUTER else next(loop for loop in self.loops if loop in PIXEL_LOOPS)
+
+    @property
+    def is_legal(self) -> bool:
+        if not self.resident:
+            return True
+        loops = set(self.loops)
+        if self.order is Order.WEIGHTS_OUTER:
+            return "S" not in loops and "K" in loops and bool(loops & INPUT_LOOPS)
+        return len(loops & PIXEL_LOOPS) == 1 and bool(loops & WEIGHT_LOOPS)
+
+    @property
+    def words_loop(self) -> str:
+        """The loop along which the input words of a tile differ."""
+        return "C" if "C" in self.loops else "S"
+
+    @property
+    def channels_loop(self) -> str:
+        """The loop along which the output channels of a tile differ."""
+        return "K" if "K" in self.loops else "S"
+
+    def repeats(self, data: frozenset[str], kept: bool) -> tuple[str, ...]:
+        """Loops that ``data`` does not depend on and along which it is loaded again."""
+        if kept:
+            return ()
+        innermost = max((at for at, loop in enumerate(self.loops) if loop in data), default=-1)
+        return tuple(loop for loop in self.loops[:max(innermost, 0)] if loop not in data)
+
+
+Factor = tuple[str, str]  # a loop, and how many of its tiles: "rest" n-1, "inner" n-2, "tail" max(0, n-3), "three" 1 from n = 3 on
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of phase. Each key lists classes of tiles along the loops that matter.
+
+    ``load``: (Y, X, words) of the input, (S, K, C) of the weights, (S, K) of the parameters, None where nothing is loaded. ``compute``:
+    (Y, X, S, K, C). ``store``: (Y, X, channels). ``evaluates``: a further tile is evaluated. ``counts``: products of factors, to be summed.
+    """
+
+    load: tuple[Key | None, Key | None, Key | None]
+    compute: Key | None
+    store: Key | None
+    evaluates: bool
+    counts: tuple[tuple[Factor, ...], ...]
+
+
+Classes = dict[str, int]
+
+
+@lru_cache(maxsize=1024)
+def kinds(structure: Structure) -> tuple[Kind, ...]:
+    """All kinds of phases of a run but its last phase (a store alone), equal ones merged."""
+    merged: dict[Kind, list[tuple[Factor, ...]]] = {}
+    for factors, advanced, load, compute, store in _phases(structure):
+        kind = Kind(_load_key(structure, advanced, load), _compute_key(compute), _store_key(structure, store), load is not None, ())
+        merged.setdefault(kind, []).append(factors)
+    return tuple(replace(kind, counts=tuple(counts)) for kind, counts in merged.items())
+
+
+Phase = tuple[tuple[Factor, ...], int, Classes | None, Classes | None, Classes | None]
+
+
+def _phases(structure: Structure) -> Iterator[Phase]:
+    """(count, outermost loop that advanced, load, compute, store): the classes of the three tiles of every kind of phase."""
+    loops = structure.loops
+    first, last = dict.fromkeys(loops, FIRST), dict.fromkeys(loops, LAST)
+    yield (), -1, first, None, None
+    if not loops:
+        yield (), 0, None, first, None
+        return
+    *outer, inner = loops
+    depth = len(outer)
+    yield (), depth, {**first, inner: SECOND}, first, None
+    yield (), 0, None, last, {**last, inner: FIRST}
+    # Third and further tiles of the innermost loop: all three tiles in the same iteration of the outer loops.
+    for factors, classes in _iterations(structure, outer):
+        here = {**classes, inner: FIRST}
+        yield (*factors, (inner, "tail")), depth, {**classes, inner: MIDDLE}, here, here
+        yield (*factors, (inner, "three")), depth, {**classes, inner: LAST}, here, here
+    # First and second tiles of the innermost loop, after loop v has moved on and all loops inside it have started over.
+    for at, v in enumerate(outer):
+        for factors, classes in _iterations(structure, outer[:at]):
+            for count, new in [((v, "rest"), MIDDLE)] if v == "B" else [((v, "inner"), MIDDLE), ((v, "one"), LAST)]:
+                before = {**last, **classes, v: FIRST}
+                after = {**first, **classes, v: new}
+                counted = factors if count[1] == "one" else (*factors, count)
+                yield counted, at, after, before, {**before, inner: FIRST}
+                yield counted, depth, {**after, inner: SECOND}, after, before
+
+
+def _iterations(structure: Structure, loops: list[str]) -> Iterator[tuple[tuple[Factor, ...], Classes]]:
+    """Every combination of classes of these loops, and how often it occurs."""
+    options: list[list[tuple[Factor, int]]] = []
+    for loop in loops:
+        if loop in "YX":
+            options.append([((loop, "one"), FIRST), ((loop, "inner"), MIDDLE), ((loop, "one"), LAST)])
+        elif loop == "B":
+            options.append([((loop, "one"), FIRST), ((loop, "rest"), MIDDLE)])
+        elif loop == structure.revisiting_loop:
+            options.append([((loop, "one"), FIRST), ((loop, "inner"), MIDDLE), ((loop, "one"), LAST)])
+        else:
+            options.append([((loop, "rest"), FIRST), ((loop, "one"), LAST)])
+    for combination in product(*options):
+        factors = tuple(factor for factor, _ in combination if factor[1] != "one")
+        yield factors, {loop: kind for loop, (_, kind) in zip(loops, combination, strict=True)}
+
+
+def _load_key(structure: Structure, advanced: int, load: Classes | None) -> tuple[Key | None, Key | None, Key | None]:
+    if load is None:
+        return None, None, None
+    revisited = structure.revisiting_loop
+
+    def moves(data: frozenset[str], kept: bool) -> bool:
+        moved = advanced < 0 or any(loop in data for loop in structure.loops[advanced:])
+        return moved and not (kept and revisited is not None and load[revisited] != FIRST)
+
+    def size(loop: str) -> int:  # along these loops a middle tile is as large as the first
+        kind = load.get(loop, FIRST)
+        return FIRST if kind == MIDDLE else kind
+
+    weights_outer = structure.order is Order.WEIGHTS_OUTER
+    return (
+        (load.get("Y", FIRST), load.get("X", FIRST), size(structure.words_loop)) if moves(INPUT_LOOPS, weights_outer) else None,
+        (size("S"), size("K"), size("C")) if moves(WEIGHT_LOOPS, not weights_outer) else None,
+        (size("S"), size("K")) if moves(PARAMETER_LOOPS, False) else None)
+
+
+def _compute_key(compute: Classes | None) -> Key | None:
+    return None if compute is None else tuple(LAST if compute.get(loop, FIRST) == LAST else FIRST for loop in "YXSKC")
+
+
+def _store_key(structure: Structure, store: Classes | None) -> Key | None:
+    if store is None or "C" in structure.loops and store["C"] != LAST:
+        return None
+    return tuple(LAST if store.get(loop, FIRST) == LAST else FIRST for loop in ("Y", "X", structure.channels_loop))
+
+
+# -- the sum -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """What does not depend on the tiling: design, layer, memory."""
+
+    design: Design
+    layer: Layer
+    timing: MemoryTiming
+
+    def memory_cycles(self, beats: Floats) -> Floats:
+        """Of a phase that moves so many beats, at least one."""
+        return np.ceil(beats * (self.timing.den / 1.0) / self.timing.num) + (
+            MEMORY_START_CYCLES + self.timing.latency_cycles + MEMORY_END_CYCLES)
+
+
+def sum_over(values: Floats, count: Floats) -> Floats:
+    """Over all tiles of a loop, of a quantity (by class) that only the last tile's size changes."""
+    return values[FIRST] * (count - 1) + np.where(count > 1, values[LAST], values[FIRST])
+
+
+class ClosedForm:
+    """Cycles and beats of the tilings that combine ``channels``, ``y`` and ``x`` cuts.
+
+    The three tables' arrays must broadcast against each other: shapes (m, 1, 1), (ny, 1), (nx,) make the whole grid, three arrays of one
+    length a list of tilings. All cuts of a table have several tiles along a loop, or none has: ``structure.loops`` says which.
+    """
+
+    def __init__(self, run: Run, structure: Structure, channels: ChannelCuts, y: SpatialCuts, x: SpatialCuts) -> None:
+        self.run, self.structure, self.channels, self.y, self.x = run, structure, channels, y, x
+        self.grouping = Grouping.of(run.design, run.layer)
+        self.count: dict[str, Floats | float] = {
+            "S": channels.s_count, "K": channels.k_count, "C": channels.c_count, "B": float(run.layer.B), "Y": y.count, "X": x.count}
+        self.parameter_beats = run.design.parameter_beats
+        self.drain, self.tail = drain_cycles(run.design), tail_cycles(run.design)
+        self.start = COMPUTE_START_CYCLES + run.design.lanes - 1
+
+    def _tiles(self, loops: tuple[str, ...]) -> Floats | float:
+        result: Floats | float = 1.0
+        for loop in loops:
+            result = result * self.count[loop]
+        return result
+
+    @cached_property
+    def tiles(self) -> Floats | float:
+        return self._tiles(self.structure.loops)
+
+    # -- beats: sums of products ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def loaded_beats(self) -> Floats:
+        c, structure = self.channels, self.structure
+        weights_outer = structure.order is Order.WEIGHTS_OUTER
+        words = (sum_over(c.input_beats, c.c_count) * c.s_count if structure.words_loop == "C"
+                 else sum_over(c.input_beats, c.s_count))
+        pixels = self.y.load_sum * self.x.load_sum * self.run.layer.B
+        inputs = pixels * (words * self._tiles(structure.repeats(INPUT_LOOPS, structure.resident and weights_outer)))
+        groups = sum_over(c.groups, c.s_count)
+        weights = groups * sum_over(c.records, c.k_count) * sum_over(c.runs, c.c_count)
+        parameters = groups * sum_over(c.channels, c.k_count) * self.parameter_beats
+        return (inputs + weights * self._tiles(structure.repeats(WEIGHT_LOOPS, structure.resident and not weights_outer))
+                + parameters * self._tiles(structure.repeats(PARAMETER_LOOPS, False)))
+
+    @cached_property
+    def stored_beats(self) -> Floats:
+        c = self.channels
+        count = c.k_count if self.structure.channels_loop == "K" else c.s_count
+        layer = self.run.layer
+        repeats = c.s_count if self.structure.channels_loop == "K" else 1.0
+        return sum_over(c.output_beats, count) * (repeats * (layer.B * layer.OY * layer.OX))
+
+    @cached_property
+    def last_store_beats(self) -> Floats:
+        key = _store_key(self.structure, dict.fromkeys(self.structure.loops, LAST))
+        assert key is not None
+        return self._store(key)
+
+    # -- array ---------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _pixel_groups(self) -> Floats:
+        """Of the layer, all channel tiles' apart: bands * columns * groups * blocks."""
+        c, layer = self.channels, self.run.layer
+        blocks = sum_over(c.groups, c.s_count) * sum_over(c.blocks, c.k_count) * self.grouping.passes
+        return self.y.band_sum * (blocks * (layer.B * layer.OX))
+
+    @cached_property
+    def issue_cycles(self) -> Floats:
+        return self._pixel_groups * sum_over(self.channels.vectors, self.channels.c_count)
+
+    @cached_property
+    def drain_bound_cycles(self) -> Floats:
+        """As :class:`dse.schedule.predict.Prediction` has it."""
+        vectors, count = self.channels.vectors, self.channels.c_count
+        limited = (self.drain > vectors[FIRST]) | ((count > 1) & (self.drain > vectors[LAST]))
+        spaced = sum_over(np.maximum(vectors, self.drain), count)
+        return self._pixel_groups * np.where(limited, spaced, count * self.drain)
+
+    @property
+    def memory_bound_cycles(self) -> Floats:
+        """All beats but the program's at the offered rate."""
+        return np.ceil((self.loaded_beats + self.stored_beats) * self.run.timing.den / self.run.timing.num)
+
+    # -- program -------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def program_codes(self) -> tuple[Codes, Codes, Codes, Floats]:
+        """(code of the channel cut, of the row cut, of the column cut, table by ``16 * channel + 4 * row + column``).
+
+        Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions.
+        """
+        design, layer, c = self.run.design, self.run.layer, self.channels
+
+        def varies(values: Floats, count: Floats) -> Booleans:
+            return (count > 1) & (values[FIRST] != values[LAST])
+
+        codes = (varies(c.groups, c.s_count) + 2 * varies(c.channels, c.k_count) + 4 * varies(c.vectors, c.c_count) + 8 * (c.ts > 1),
+                 self.y.varies + 2 * self.y.windows_vary, self.x.varies + 2 * self.x.windows_vary)
+        loops, stepped = frozenset(self.structure.loops), x_axis(layer).step > 1
+        dense = output_beats(design, layer.K) == Format.of(design, "output").beats(-(-layer.K // design.cols))
+        table = np.full((16, 4, 4, 4), inf)
+        for a, b, d in product(*(np.unique(code).tolist() for code in codes)):
+            varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
+            pattern = Pattern(self.structure.order, self.structure.resident, loops,
+                              frozenset(loop for loop, differs in varying.items() if differs),
+                              frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), stepped, dense)
+            shape = program_shape(design, pattern)
+            table[a, b, d] = (shape.words if shape.fits else inf, shape.beats(design.bus_bits), shape.first_instructions,
+                              shape.tile_instructions)
+        return *codes, table.reshape(-1, 4)
+
+    @cached_property
+    def _program(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """(words, beats, first instructions, tile instructions) of every tiling."""
+        channel, row, column, table = self.program_codes
+        code = channel * 16 + row * 4 + column
+        return table[:, 0].take(code), table[:, 1].take(code), table[:, 2].take(code), table[:, 3].take(code)
+
+    @property
+    def beats_read(self) -> Floats:
+        return self.loaded_beats + self._program[1]
+
+    @cached_property
+    def evaluation_cycles(self) -> Floats:
+        return EVALUATION_CYCLES + INSTRUCTION_CYCLES * self._program[3]
+
+    def before_cycles(self, program_beats: Floats, first_instructions: Floats) -> Floats:
+        """Before the first phase."""
+        timing = self.run.timing
+        fetch = np.ceil(program_beats * timing.den / timing.num) + timing.latency_cycles
+        result: Floats = START_CYCLES + fetch + FETCH_END_CYCLES + FIRST_EVALUATION_CYCLES + (
+            INSTRUCTION_CYCLES * first_instructions + PHASE_CHANGE_CYCLES)
+        return result
+
+    @cached_property
+    def ends_cycles(self) -> Floats:
+        """Before the first phase, and the last phase: a store alone."""
+        timing = self.run.timing
+        _, beats, first, _ = self._program
+        last = np.ceil(self.last_store_beats * timing.den / timing.num) + timing.latency_cycles
+        return self.before_cycles(beats, first) + (MEMORY_START_CYCLES + last + 1)
+
+    # -- cycles --------------------------------------------------------------------------------------------------------------
+
+    def _store(self, key: Key) -> Floats:
+        y, x, channels = key
+        return self.y.outputs[y] * self.x.outputs[x] * self.channels.output_beats[channels]
+
+    def _load(self, key: tuple[Key | None, Key | None, Key | None]) -> Floats | float:
+        c = self.channels
+        inputs, weights, parameters = key
+        beats: Floats | float = 0.0
+        if weights is not None:
+            s, k, w = weights
+            beats = c.groups[s] * c.records[k] * c.runs[w]
+        if parameters is not None:
+            s, k = parameters
+            beats = beats + c.groups[s] * c.channels[k] * self.parameter_beats
+        if inputs is not None:
+            y, x, w = inputs
+            beats = beats + self.y.load[y] * self.x.load[x] * c.input_beats[w]
+        return beats
+
+    def _compute(self, key: Key) -> Floats:
+        y, x, s, k, w = key
+        c = self.channels
+        vectors = c.vectors[w]
+        spaced = np.maximum(vectors, self.drain)
+        per_pixel = c.groups[s] * c.blocks[k] * self.grouping.passes * spaced
+        return self.y.band[y] * self.x.outputs[x] * per_pixel + (self.start + self.tail + vectors - spaced)
+
+    def _count(self, counts: tuple[tuple[Factor, ...], ...]) -> Floats | float:
+        total: Floats | float = 0.0
+        for factors in counts:
+            times: Floats | float = 1.0
+            for loop, kind in factors:
+                n = self.count[loop]
+                times = times * {"rest": lambda n: n - 1, "inner": lambda n: n - 2, "tail": lambda n: np.maximum(n - 3, 0),
+                                 "three": lambda n: (n > 2) * 1.0}[kind](n)
+            total = total + times
+        return total
+
+    @cached_property
+    def cycles(self) -> Floats:
+        """From the cycle that takes ``start`` to that of the last write beat."""
+        memory: dict[tuple[object, ...], Floats] = {}
+        compute: dict[Key, Floats] = {}
+        total = self.ends_cycles + PHASE_CHANGE_CYCLES * (self.tiles + 1)
+        for kind in kinds(self.structure):
+            longest: Floats | float = 0.0
+            moved = kind.load, kind.store
+            if any(kind.load) or kind.store is not None:
+                if moved not in memory:
+                    beats = self._load(kind.load)
+                    memory[moved] = self.run.memory_cycles(beats + self._store(kind.store) if kind.store is not None else beats)  # type: ignore[arg-type]
+                longest = memory[moved]
+            if kind.compute is not None:
+                if kind.compute not in compute:
+                    compute[kind.compute] = self._compute(kind.compute)
+                longest = np.maximum(longest, compute[kind.compute])
+            if kind.evaluates:
+                longest = np.maximum(longest, self.evaluation_cycles)
+            total = total + self._count(kind.counts) * longest
+        return total
+
+    # -- banks ---------------------------------------------------------------------------------------------------------------
+
+    def entries_needed(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Of each input, weight, output, psum and parameter bank; see :meth:`dse.schedule.tiling.TilePlan.needs`."""
+        c, structure, design = self.channels, self.structure, self.run.design
+        loops = set(structure.loops)
+
+        def slots(data: frozenset[str]) -> float:
+            return 2.0 if loops & data else 1.0
+
+        weights_outer = structure.order is Order.WEIGHTS_OUTER
+        input_slots: Floats | float = slots(INPUT_LOOPS)
+        weight_slots: Floats | float = slots(WEIGHT_LOOPS)
+        if structure.resident and weights_outer:
+            input_slots = self._tiles(tuple(loop for loop in structure.loops if loop in INPUT_LOOPS))
+        elif structure.resident:
+            weight_slots = self._tiles(tuple(loop for loop in structure.loops if loop in WEIGHT_LOOPS))
+        pixels = self.y.band[FIRST] * self.x.outputs[FIRST]
+        groups = c.groups[FIRST] * self.grouping.passes * c.blocks[FIRST] * design.drain_steps
+        return (self.y.frame * self.x.frame * (c.pixel_entries * input_slots), c.weight_slot * weight_slots,
+                pixels * (c.output_beats[FIRST] * slots(OUTPUT_LOOPS)), pixels * (groups if "C" in loops else 0 * groups),
+                c.parameter_slot * slots(PARAMETER_LOOPS))
+
+    def legal(self) -> Floats:
+        """Whether bursts fit their length fields and the program its RAM."""
+        c, structure, design, layer = self.channels, self.structure, self.run.design, self.run.layer
+        weights = c.groups[FIRST] * c.records[FIRST] * c.runs[FIRST]
+        parameters = c.groups[FIRST] * c.channels[FIRST] * self.parameter_beats
+        whole = "C" not in structure.loops and "S" not in structure.loops and x_axis(layer).step == 1
+        pixel = Format.of(design, "input").beats(self.grouping.count * self.grouping.words)
+        rows = self.x.frame * (pixel if whole else 0)
+        leaving = self.x.outputs[FIRST] * c.output_beats[FIRST]
+        most = np.maximum(np.maximum(weights, parameters), np.maximum(rows, leaving))
+        return (most <= MAX_BURST_BEATS) & np.isfinite(self._program[0])
+
+
+def structures(batch: int, channels: tuple[bool, bool, bool], y: bool, x: bool) -> list[Structure]:
+    """Every order and residency of cuts with several tiles along these loops (S, K, C; Y; X)."""
+    tiled = {**dict(zip("SKC", channels, strict=True)), "B": batch > 1, "Y": y, "X": x}
+    both = (tiled["S"] or tiled["K"]) and (tiled["B"] or y or x)
+    result = []
+    for order in Order if both else [Order.WEIGHTS_OUTER]:
+        loops = tuple(loop for loop in LOOPS[order] if tiled[loop])
+        result += [structure for resident in (False, True) if (structure := Structure(order, resident, loops)).is_legal]
+    return result

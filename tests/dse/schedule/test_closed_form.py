@@ -1,0 +1,103 @@
+"""The closed form, the tile-by-tile prediction and the tile graph: one number; and bounds that never exceed it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dse.fidelity.check import Point
+from dse.fidelity.points import random_points
+from dse.schedule.axes import channel_cuts, spatial_cuts
+from dse.schedule.closed_form import ClosedForm, Run, Structure
+from dse.schedule.compiler import compile_program
+from dse.schedule.explore import BANKS, LayerSpace, Objective
+from dse.schedule.factors import Block
+from dse.schedule.graph import graph_cycles, tile_graph
+from dse.schedule.predict import predict
+from dse.schedule.program_shape import Pattern, program_shape
+from dse.schedule.tiling import LOOPS, TilePlan
+from hdl.mapping import x_axis, y_axis
+
+POINTS = list(random_points(17, 60, 8))
+
+
+def plan_of(point: Point) -> TilePlan:
+    return TilePlan(point.design, point.layer, point.tiling)
+
+
+def block_of(point: Point) -> tuple[Block, np.ndarray, np.ndarray]:
+    """The block of a point's tiling, and its place in it."""
+    design, layer, tiling, plan = point.design, point.layer, point.tiling, plan_of(point)
+    tiled = {name for name, loop in plan.loops.items() if len(loop) > 1}
+    structure = Structure(tiling.order, tiling.resident, tuple(name for name in LOOPS[tiling.order] if name in tiled))
+    channels, y, x = channel_cuts(design, layer), spatial_cuts(y_axis(layer), design.lanes), spatial_cuts(x_axis(layer), 1)
+    counts = np.stack([channels.s_count, channels.k_count, channels.c_count]) > 1
+    channels = channels.take((counts == np.array([[name in tiled] for name in "SKC"])).all(axis=0))
+    y, x = y.take((y.count > 1) == ("Y" in tiled)), x.take((x.count > 1) == ("X" in tiled))
+    m = np.flatnonzero((channels.ts == tiling.ts) & (channels.tk == tiling.tk) & (channels.tc == tiling.tc))
+    p = np.flatnonzero(y.size == tiling.ty) * len(x.size) + np.flatnonzero(x.size == tiling.tx)
+    assert len(m) == len(p) == 1
+    return Block(Run(design, layer, point.timing), structure, channels, y, x), m, p
+
+
+def test_program_shapes_are_those_of_compiled_programs() -> None:
+    for point in POINTS:
+        plan = plan_of(point)
+        shape, program = program_shape(point.design, Pattern.of(plan)), compile_program(plan)
+        assert (shape.words, shape.first_instructions, shape.tile_instructions) == (
+            len(program.words), program.first_instructions, program.tile_instructions), point
+
+
+def test_closed_form_equals_the_tiles_one_by_one_and_the_graph() -> None:
+    for number, point in enumerate(POINTS):
+        plan = plan_of(point)
+        program = compile_program(plan)
+        want = predict(plan, program, point.timing)
+        block, m, p = block_of(point)
+        form = block.points(m, p)
+        got = [float(np.ravel(value)[0]) for value in (form.cycles, form.beats_read, form.stored_beats, form.issue_cycles,
+                                                       form.memory_bound_cycles, form.drain_bound_cycles)]
+        assert got == [want.cycles, want.beats_read, want.beats_written, want.issue_cycles, want.memory_bound_cycles,
+                       want.drain_bound_cycles], point
+        needs = plan.needs()
+        entries = [float(np.ravel(value)[0]) for value in form.entries_needed()]
+        assert entries == [needs.get(kind, (0, 0))[0] for kind in (*BANKS, "parameter")], point
+        if number % 4 == 0:
+            assert graph_cycles(tile_graph(plan, program, point.timing)) == got[0]
+
+
+def test_bounds_are_below_and_beats_exact_for_all_tilings_of_a_block() -> None:
+    compared = 0
+    for point in POINTS:
+        block, _, _ = block_of(point)
+        for some in block.fitting((4096.0, 4096.0, 4096.0, 4096.0), 1 << 20):
+            form, beats = block.points(some.m, some.p), block.beats(some)
+            assert (beats == form.beats_read + form.stored_beats).all()
+            assert (block.cycles_bound(some, beats) <= form.cycles).all()
+            for fast, exact in zip(some.needs, form.entries_needed(), strict=False):
+                assert (fast == exact).all()
+            compared += len(beats)
+    assert compared > 2000
+
+
+def test_a_grid_and_its_points_agree() -> None:
+    point = next(point for point in POINTS if len(plan_of(point).loops["K"]) > 1 and len(plan_of(point).loops["Y"]) > 1)
+    block, _, _ = block_of(point)
+    grid = ClosedForm(block.run, block.structure, block.channels.reshaped((-1, 1, 1)), block.y.reshaped((-1, 1)), block.x).cycles
+    m, p = np.divmod(np.arange(grid.size), grid.shape[1] * grid.shape[2])
+    assert (block.points(m, p).cycles == grid.reshape(-1)).all()
+
+
+@pytest.mark.parametrize("objective", Objective)
+def test_many_banks_at_once_are_each_alone(objective: Objective) -> None:
+    point = next(point for point in POINTS if point.layer.macs > 20_000 and point.design.psum_bytes)
+    space = LayerSpace(point.design, point.layer)
+    depths = np.array([(i, w, o, p) for i in (512, 1024, 2048) for w in (512, 2048) for o in (512, 1024) for p in (0, 512)])
+    together = space.best(depths, point.timing, objective)
+    for at, row in enumerate(depths):
+        alone = space.best(row[None, :], point.timing, objective)
+        assert alone.feasible[0] == together.feasible[at]
+        if alone.feasible[0]:
+            assert alone.tilings[0] == together.tilings[together.tiling_index[at]]
+            assert (alone.cycles[0], alone.beats_read[0], alone.beats_written[0]) == (
+                together.cycles[at], together.beats_read[at], together.beats_written[at])
