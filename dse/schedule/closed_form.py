@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -312,17 +312,18 @@ class ClosedForm:
 
         codes = (varies(c.groups, c.s_count) + 2 * varies(c.channels, c.k_count) + 4 * varies(c.vectors, c.c_count) + 8 * (c.ts > 1),
                  self.y.varies + 2 * self.y.windows_vary, self.x.varies + 2 * self.x.windows_vary)
-        loops, stepped = frozenset(self.structure.loops), x_axis(layer).step > 1
+        stepped = x_axis(layer).step > 1
         dense = output_beats(design, layer.K) == Format.of(design, "output").beats(-(-layer.K // design.cols))
-        table = np.full((16, 4, 4, 4), inf)
+        table = _program_table(design, self.structure, stepped, dense)
         for a, b, d in product(*(np.unique(code).tolist() for code in codes)):
-            varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
-            pattern = Pattern(self.structure.order, self.structure.resident, loops,
-                              frozenset(loop for loop, differs in varying.items() if differs),
-                              frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), stepped, dense)
-            shape = program_shape(design, pattern)
-            table[a, b, d] = (shape.words if shape.fits else inf, shape.beats(design.bus_bits), shape.first_instructions,
-                              shape.tile_instructions)
+            if np.isnan(table[a, b, d, 0]):
+                varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
+                pattern = Pattern(self.structure.order, self.structure.resident, frozenset(self.structure.loops),
+                                  frozenset(loop for loop, differs in varying.items() if differs),
+                                  frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), stepped, dense)
+                shape = program_shape(design, pattern)
+                table[a, b, d] = (shape.words if shape.fits else inf, shape.beats(design.bus_bits), shape.first_instructions,
+                                  shape.tile_instructions)
         return *codes, table.reshape(-1, 4)
 
     @cached_property
@@ -453,6 +454,12 @@ class ClosedForm:
         leaving = self.x.outputs[FIRST] * c.output_beats[FIRST]
         most = np.maximum(np.maximum(weights, parameters), np.maximum(rows, leaving))
         return (most <= MAX_BURST_BEATS) & np.isfinite(self._program[0])
+
+
+@lru_cache(maxsize=4096)
+def _program_table(design: Design, structure: Structure, stepped: bool, dense: bool) -> Floats:
+    """Filled in as it is used; see :meth:`ClosedForm.program_codes`."""
+    return np.full((16, 4, 4, 4), nan)
 
 
 def structures(batch: int, channels: tuple[bool, bool, bool], y: bool, x: bool) -> list[Structure]:

@@ -33,6 +33,8 @@ CYCLE_TOLERANCE = 0.01
 """With ``Objective.BOTH``, mappings within this share of the fewest cycles compete on bytes."""
 CHUNK = 1 << 16
 """Tilings bounded at a time: so many fit a processor's cache."""
+ROUND = 1 << 19
+"""Tilings kept at a time before those that cannot win are ruled out."""
 BATCH = 4096
 """Tilings evaluated exactly at a time, between two rounds of ruling out."""
 
@@ -225,15 +227,23 @@ class _Search:
     def _bounded(self) -> _Candidates | None:
         """Every tiling that fits and that no bound rules out."""
         known = np.full(self.cells, np.inf)  # of each cell: cycles (or beats) that some tiling reaches
-        parts = []
         most = tuple(float(levels[-1]) for levels in self.levels)
+        parts, waiting = [], 0
         for number, block in enumerate(self.blocks):
             for some in block.fitting(most, CHUNK):  # type: ignore[arg-type]
                 self.compared += len(some.m)
-                parts.append(self._rule_out(self._candidates(number, some), known))
-        if not parts:
-            return None
-        return self._rule_out(_Candidates.join(parts), known, learn=False)
+                part = self._candidates(number, some)
+                parts.append(part.take(self._possible(part, known)))
+                waiting += len(parts[-1].m)
+                if waiting > ROUND:
+                    parts, waiting = [self._rule_out(_Candidates.join(parts), known)], 0
+        return self._rule_out(_Candidates.join(parts), known) if parts else None
+
+    def _possible(self, part: _Candidates, known: Floats) -> Booleans:
+        """Whose bound is no worse than what their cell is known to reach."""
+        tolerance = 1 + CYCLE_TOLERANCE if self.objective is Objective.BOTH else 1.0
+        result: Booleans = part.bound <= known.reshape(-1)[self._code(part.level)] * tolerance
+        return result
 
     def _candidates(self, number: int, some: Some) -> _Candidates:
         block = self.blocks[number]
@@ -243,23 +253,20 @@ class _Search:
         result = _Candidates(np.full(len(some.m), number), some.m, some.p, bound, beats, level)
         return result.take(np.isfinite(beats))
 
-    def _rule_out(self, part: _Candidates, known: Floats, learn: bool = True) -> _Candidates:
-        """Without those whose bound is over what their cell is known to reach; ``known`` is improved first by evaluating the most
-        promising of each cell."""
-        tolerance = 1 + CYCLE_TOLERANCE if self.objective is Objective.BOTH else 1.0
-        code = self._code(part.level)
-        part, code = (part.take(keep := part.bound <= known.reshape(-1)[code] * tolerance), code[keep])
-        if learn and len(code):
-            lowest = np.full(known.size, np.inf)
-            np.minimum.at(lowest, code, part.bound)
-            promising = np.flatnonzero(part.bound == lowest[code])
-            promising = promising[np.unique(code[promising], return_index=True)[1]]
+    def _rule_out(self, part: _Candidates, known: Floats) -> _Candidates:
+        """The possible ones, after the most promising of each cell have been evaluated, which improves ``known``."""
+        if self.objective is Objective.BYTES:
+            np.minimum(known, self._spread_min(part.level, part.bound), out=known)
+            return part.take(self._possible(part, known))
+        for _ in range(2):
+            code = self._code(part.level)
+            order = np.argsort(part.bound, kind="stable")
+            promising = order[np.unique(code[order], return_index=True)[1]]
             promising = promising[part.bound[promising] < known.reshape(-1)[code[promising]]]
             if len(promising):
                 few = part.take(promising)
-                reached = few.bound if self.objective is Objective.BYTES else self._exact(few)
-                np.minimum(known, self._spread_min(few.level, reached), out=known)
-                part = part.take(part.bound <= known.reshape(-1)[code] * tolerance)
+                np.minimum(known, self._spread_min(few.level, self._exact(few)), out=known)
+                part = part.take(self._possible(part, known))
         return part
 
     def _code(self, level: Index) -> Index:
