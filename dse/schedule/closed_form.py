@@ -204,11 +204,6 @@ class Run:
     layer: Layer
     timing: MemoryTiming
 
-    def memory_cycles(self, beats: Floats) -> Floats:
-        """Of a phase that moves so many beats, at least one."""
-        return np.ceil(beats * (self.timing.den / 1.0) / self.timing.num) + (
-            MEMORY_START_CYCLES + self.timing.latency_cycles + MEMORY_END_CYCLES)
-
 
 def sum_over(values: Floats, count: Floats) -> Floats:
     """Over all tiles of a loop, of a quantity (by class) that only the last tile's size changes."""
@@ -230,6 +225,7 @@ class ClosedForm:
         self.parameter_beats = run.design.parameter_beats
         self.drain, self.tail = drain_cycles(run.design), tail_cycles(run.design)
         self.start = COMPUTE_START_CYCLES + run.design.lanes - 1
+        self._factors: dict[Factor, Floats | float] = {}
 
     def _tiles(self, loops: tuple[str, ...]) -> Floats | float:
         result: Floats | float = 1.0
@@ -363,61 +359,70 @@ class ClosedForm:
         y, x, channels = key
         return self.y.outputs[y] * self.x.outputs[x] * self.channels.output_beats[channels]
 
-    def _load(self, key: tuple[Key | None, Key | None, Key | None]) -> Floats | float:
-        c = self.channels
-        inputs, weights, parameters = key
-        beats: Floats | float = 0.0
+    def _moved(self, kind: Kind) -> Floats | None:
+        """Beats that a phase of that kind moves, times ``timing.den``; None where there are none."""
+        c, den = self.channels, self.run.timing.den
+        inputs, weights, parameters = kind.load
+        parts: list[Floats] = []
         if weights is not None:
             s, k, w = weights
-            beats = c.groups[s] * c.records[k] * c.runs[w]
+            parts.append(c.groups[s] * c.records[k] * c.runs[w] * den)
         if parameters is not None:
             s, k = parameters
-            beats = beats + c.groups[s] * c.channels[k] * self.parameter_beats
+            parts.append(c.groups[s] * c.channels[k] * (self.parameter_beats * den))
+        parts = [sum(parts[1:], parts[0])] if parts else []
         if inputs is not None:
             y, x, w = inputs
-            beats = beats + self.y.load[y] * self.x.load[x] * c.input_beats[w]
-        return beats
+            parts.append((self.y.load[y] * self.x.load[x]) * (c.input_beats[w] * den))
+        if kind.store is not None:
+            y, x, channels = kind.store
+            parts.append((self.y.outputs[y] * self.x.outputs[x]) * (c.output_beats[channels] * den))
+        return sum(parts[1:], parts[0]) if parts else None
 
     def _compute(self, key: Key) -> Floats:
         y, x, s, k, w = key
         c = self.channels
         vectors = c.vectors[w]
         spaced = np.maximum(vectors, self.drain)
-        per_pixel = c.groups[s] * c.blocks[k] * self.grouping.passes * spaced
-        return self.y.band[y] * self.x.outputs[x] * per_pixel + (self.start + self.tail + vectors - spaced)
+        per_pixel = c.groups[s] * c.blocks[k] * (self.grouping.passes * spaced)
+        return (self.y.band[y] * self.x.outputs[x]) * per_pixel + (self.start + self.tail + vectors - spaced)
 
     def _count(self, counts: tuple[tuple[Factor, ...], ...]) -> Floats | float:
         total: Floats | float = 0.0
         for factors in counts:
             times: Floats | float = 1.0
-            for loop, kind in factors:
-                n = self.count[loop]
-                times = times * {"rest": lambda n: n - 1, "inner": lambda n: n - 2, "tail": lambda n: np.maximum(n - 3, 0),
-                                 "three": lambda n: (n > 2) * 1.0}[kind](n)
+            for factor in factors:
+                if factor not in self._factors:
+                    n = self.count[factor[0]]
+                    self._factors[factor] = {"rest": lambda n: n - 1, "inner": lambda n: n - 2, "tail": lambda n: np.maximum(n - 3, 0),
+                                             "three": lambda n: (n > 2) * 1.0}[factor[1]](n)
+                times = times * self._factors[factor]
             total = total + times
         return total
 
     @cached_property
     def cycles(self) -> Floats:
         """From the cycle that takes ``start`` to that of the last write beat."""
+        # Every phase that moves anything takes this long beyond its beats: it is taken off the other two and added once, at the end.
+        fixed = MEMORY_START_CYCLES + self.run.timing.latency_cycles + MEMORY_END_CYCLES
+        evaluation = self.evaluation_cycles - fixed
+        limits: dict[tuple[Key | None, bool], Floats] = {}
         memory: dict[tuple[object, ...], Floats] = {}
-        compute: dict[Key, Floats] = {}
-        total = self.ends_cycles + PHASE_CHANGE_CYCLES * (self.tiles + 1)
+        total = np.array(self.ends_cycles + (PHASE_CHANGE_CYCLES + fixed) * (self.tiles + 1))
+        phase = np.empty_like(total)
         for kind in kinds(self.structure):
-            longest: Floats | float = 0.0
-            moved = kind.load, kind.store
-            if any(kind.load) or kind.store is not None:
-                if moved not in memory:
-                    beats = self._load(kind.load)
-                    memory[moved] = self.run.memory_cycles(beats + self._store(kind.store) if kind.store is not None else beats)  # type: ignore[arg-type]
-                longest = memory[moved]
-            if kind.compute is not None:
-                if kind.compute not in compute:
-                    compute[kind.compute] = self._compute(kind.compute)
-                longest = np.maximum(longest, compute[kind.compute])
-            if kind.evaluates:
-                longest = np.maximum(longest, self.evaluation_cycles)
-            total = total + self._count(kind.counts) * longest
+            limit = limits.get((kind.compute, kind.evaluates))
+            if limit is None:
+                limit = evaluation if kind.compute is None else self._compute(kind.compute) - fixed
+                if kind.evaluates and kind.compute is not None:
+                    limit = np.maximum(limit, evaluation)
+                limits[kind.compute, kind.evaluates] = limit
+            key = kind.load, kind.store
+            if key not in memory and (moved := self._moved(kind)) is not None:
+                moved /= self.run.timing.num
+                memory[key] = np.ceil(moved, out=moved)
+            longest = np.maximum(memory[key], limit, out=phase) if key in memory else limit
+            total += np.multiply(longest, self._count(kind.counts), out=phase) if kind.counts != ((),) else longest
         return total
 
     # -- banks ---------------------------------------------------------------------------------------------------------------

@@ -44,6 +44,16 @@ class Block:
         y, x = np.divmod(p, len(self.x.size))
         return ClosedForm(self.run, self.structure, self.channels.lazily(m), self.y.lazily(y), self.x.lazily(x))
 
+    @cached_property
+    def _pixel_cuts(self) -> tuple[SpatialCuts, SpatialCuts]:
+        """Row and column cuts by p."""
+        y, x = np.divmod(np.arange(len(self.y.size) * len(self.x.size)), len(self.x.size))
+        return self.y.take(y), self.x.take(x)
+
+    def grid(self, start: int, stop: int) -> ClosedForm:
+        """Channel cuts ``start`` to ``stop`` with every pixel cut: arrays of shape (stop - start, p)."""
+        return ClosedForm(self.run, self.structure, self.channels.take(slice(start, stop)).reshaped((-1, 1)), *self._pixel_cuts)
+
     def tiling(self, m: int, p: int) -> Tiling:
         y, x = divmod(p, len(self.x.size))
         c = self.channels

@@ -8,7 +8,7 @@ import pytest
 from dse.fidelity.check import Point
 from dse.fidelity.points import random_points
 from dse.schedule.axes import channel_cuts, spatial_cuts
-from dse.schedule.closed_form import ClosedForm, Run, Structure
+from dse.schedule.closed_form import Run, Structure
 from dse.schedule.compiler import compile_program
 from dse.schedule.explore import BANKS, LayerSpace, Objective
 from dse.schedule.factors import Block
@@ -83,8 +83,8 @@ def test_bounds_are_below_and_beats_exact_for_all_tilings_of_a_block() -> None:
 def test_a_grid_and_its_points_agree() -> None:
     point = next(point for point in POINTS if len(plan_of(point).loops["K"]) > 1 and len(plan_of(point).loops["Y"]) > 1)
     block, _, _ = block_of(point)
-    grid = ClosedForm(block.run, block.structure, block.channels.reshaped((-1, 1, 1)), block.y.reshaped((-1, 1)), block.x).cycles
-    m, p = np.divmod(np.arange(grid.size), grid.shape[1] * grid.shape[2])
+    grid = block.grid(0, len(block.channels.ts)).cycles
+    m, p = np.divmod(np.arange(grid.size), grid.shape[1])
     assert (block.points(m, p).cycles == grid.reshape(-1)).all()
 
 
