@@ -7,7 +7,9 @@ an array of shape (4, n): by class of the tile, for each of n ways to cut the lo
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from functools import lru_cache
+from math import lcm
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -77,11 +79,24 @@ class SpatialCuts(Cuts):
     windows_vary: Booleans
 
 
+class Sizes(StrEnum):
+    """Which tile sizes are looked at."""
+
+    ALL = "all"  # every one that words and beats allow
+    EVEN = "even"  # for each number of tiles the most even ones: in the smallest steps, and in whole lanes or rows of the array
+
+
+def even_sizes(total: int, *steps: int) -> list[int]:
+    """For each number of tiles the smallest size in each of ``steps``, and the whole."""
+    units = [(step, -(-total // step)) for step in steps if step <= total] or [(total, 1)]
+    return sorted({min(total, -(-count // tiles) * step) for step, count in units for tiles in range(1, count + 1)})
+
+
 @lru_cache(maxsize=512)
-def spatial_cuts(axis: Axis, lanes: int) -> SpatialCuts:
-    """Every size that the hardware runs, smallest first."""
+def spatial_cuts(axis: Axis, lanes: int, sizes: Sizes = Sizes.ALL) -> SpatialCuts:
+    """Those sizes that the hardware runs, smallest first."""
     rows = []
-    for size in range(1, axis.outputs + 1):
+    for size in range(1, axis.outputs + 1) if sizes is Sizes.ALL else even_sizes(axis.outputs, 1, lanes):
         tiles = windows(axis, size, lanes)
         if isinstance(tiles, str):
             continue
@@ -140,10 +155,10 @@ def _classes(total: int, size: Floats) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=256)
-def channel_cuts(design: Design, layer: Layer) -> ChannelCuts:
-    """Every cut that the words and beats of ``design`` allow; whether the banks hold it is not asked here."""
+def channel_cuts(design: Design, layer: Layer, sizes: Sizes = Sizes.ALL) -> ChannelCuts:
+    """The cuts that the words and beats of ``design`` allow; whether the banks hold them is not asked here."""
     group, align, form = Grouping.of(design, layer), channel_alignment(design), Format.of(design, "input")
-    ts, tk, tc = _sizes(design, group, align).T
+    ts, tk, tc = _channel_sizes(design, group, align, sizes).T
     s_count, groups = _classes(group.count, ts)
     k_count, channels = _classes(group.outputs, tk)
     c_count, words = _classes(group.words, tc)
@@ -163,18 +178,20 @@ def channel_cuts(design: Design, layer: Layer) -> ChannelCuts:
         pixel_entries=input_entries[FIRST])
 
 
-def _sizes(design: Design, group: Grouping, align: int) -> Floats:
+def _channel_sizes(design: Design, group: Grouping, align: int, sizes: Sizes) -> Floats:
     """Legal (ts, tk, tc), shape (n, 3); the rules of :class:`dse.schedule.tiling.TilePlan`."""
     words_per_entry, step = design.words_per_entry("input"), design.drains_per_lane
 
-    def steps(total: int, by: int) -> Floats:
-        return np.array([*range(by, total, by), total], np.float64)
+    def steps(total: int, *by: int) -> Floats:
+        if sizes is Sizes.EVEN:
+            return np.array(even_sizes(total, *by), np.float64)
+        return np.array([*range(by[0], total, by[0]), total], np.float64)
 
     result = []
-    for ts in range(1, group.count + 1):
+    for ts in steps(group.count, 1).astype(int).tolist():
         if ts < group.count and (ts * group.outputs % align or ts * group.words % words_per_entry):
             continue
-        tks = steps(group.outputs, group.outputs if ts > 1 or group.packed > 1 else align)
+        tks = steps(group.outputs, *((group.outputs,) if ts > 1 or group.packed > 1 else (align, lcm(align, design.rows))))
         if step > 1:
             uncut = (tks == group.outputs) & (group.count == 1)
             tks = tks[uncut | (group.outputs % step == 0) & (tks % step == 0)]

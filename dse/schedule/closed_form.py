@@ -204,6 +204,20 @@ class Run:
     layer: Layer
     timing: MemoryTiming
 
+    @cached_property
+    def grouping(self) -> Grouping:
+        return Grouping.of(self.design, self.layer)
+
+    @cached_property
+    def drain(self) -> int:
+        """Cycles that a pixel group occupies its drains."""
+        return drain_cycles(self.design)
+
+    @cached_property
+    def fixed_compute_cycles(self) -> int:
+        """Of a tile, whatever its size: start and tail."""
+        return COMPUTE_START_CYCLES + self.design.lanes - 1 + tail_cycles(self.design)
+
 
 def sum_over(values: Floats, count: Floats) -> Floats:
     """Over all tiles of a loop, of a quantity (by class) that only the last tile's size changes."""
@@ -217,14 +231,13 @@ class ClosedForm:
     length a list of tilings. All cuts of a table have several tiles along a loop, or none has: ``structure.loops`` says which.
     """
 
-    def __init__(self, run: Run, structure: Structure, channels: ChannelCuts, y: SpatialCuts, x: SpatialCuts) -> None:
+    def __init__(self, run: Run, structure: Structure, channels: ChannelCuts, y: SpatialCuts, x: SpatialCuts,
+                 programs: Floats | None = None) -> None:
         self.run, self.structure, self.channels, self.y, self.x = run, structure, channels, y, x
-        self.grouping = Grouping.of(run.design, run.layer)
+        self._programs = programs
         self.count: dict[str, Floats | float] = {
             "S": channels.s_count, "K": channels.k_count, "C": channels.c_count, "B": float(run.layer.B), "Y": y.count, "X": x.count}
         self.parameter_beats = run.design.parameter_beats
-        self.drain, self.tail = drain_cycles(run.design), tail_cycles(run.design)
-        self.start = COMPUTE_START_CYCLES + run.design.lanes - 1
         self._factors: dict[Factor, Floats | float] = {}
 
     def _tiles(self, loops: tuple[str, ...]) -> Floats | float:
@@ -273,7 +286,7 @@ class ClosedForm:
     def _pixel_groups(self) -> Floats:
         """Of the layer, all channel tiles' apart: bands * columns * groups * blocks."""
         c, layer = self.channels, self.run.layer
-        blocks = sum_over(c.groups, c.s_count) * sum_over(c.blocks, c.k_count) * self.grouping.passes
+        blocks = sum_over(c.groups, c.s_count) * sum_over(c.blocks, c.k_count) * self.run.grouping.passes
         return self.y.band_sum * (blocks * (layer.B * layer.OX))
 
     @cached_property
@@ -284,9 +297,9 @@ class ClosedForm:
     def drain_bound_cycles(self) -> Floats:
         """As :class:`dse.schedule.predict.Prediction` has it."""
         vectors, count = self.channels.vectors, self.channels.c_count
-        limited = (self.drain > vectors[FIRST]) | ((count > 1) & (self.drain > vectors[LAST]))
-        spaced = sum_over(np.maximum(vectors, self.drain), count)
-        return self._pixel_groups * np.where(limited, spaced, count * self.drain)
+        limited = (self.run.drain > vectors[FIRST]) | ((count > 1) & (self.run.drain > vectors[LAST]))
+        spaced = sum_over(np.maximum(vectors, self.run.drain), count)
+        return self._pixel_groups * np.where(limited, spaced, count * self.run.drain)
 
     @property
     def memory_bound_cycles(self) -> Floats:
@@ -299,7 +312,8 @@ class ClosedForm:
     def program_codes(self) -> tuple[Codes, Codes, Codes, Floats]:
         """(code of the channel cut, of the row cut, of the column cut, table by ``16 * channel + 4 * row + column``).
 
-        Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions.
+        Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions. It holds
+        at least what occurs here; ``programs`` given, nothing else can.
         """
         design, layer, c = self.run.design, self.run.layer, self.channels
 
@@ -308,6 +322,8 @@ class ClosedForm:
 
         codes = (varies(c.groups, c.s_count) + 2 * varies(c.channels, c.k_count) + 4 * varies(c.vectors, c.c_count) + 8 * (c.ts > 1),
                  self.y.varies + 2 * self.y.windows_vary, self.x.varies + 2 * self.x.windows_vary)
+        if self._programs is not None:
+            return *codes, self._programs
         stepped = x_axis(layer).step > 1
         dense = output_beats(design, layer.K) == Format.of(design, "output").beats(-(-layer.K // design.cols))
         table = _program_table(design, self.structure, stepped, dense)
@@ -383,9 +399,9 @@ class ClosedForm:
         y, x, s, k, w = key
         c = self.channels
         vectors = c.vectors[w]
-        spaced = np.maximum(vectors, self.drain)
-        per_pixel = c.groups[s] * c.blocks[k] * (self.grouping.passes * spaced)
-        return (self.y.band[y] * self.x.outputs[x]) * per_pixel + (self.start + self.tail + vectors - spaced)
+        spaced = np.maximum(vectors, self.run.drain)
+        per_pixel = c.groups[s] * c.blocks[k] * (self.run.grouping.passes * spaced)
+        return (self.y.band[y] * self.x.outputs[x]) * per_pixel + (self.run.fixed_compute_cycles + vectors - spaced)
 
     def _count(self, counts: tuple[tuple[Factor, ...], ...]) -> Floats | float:
         total: Floats | float = 0.0
@@ -443,7 +459,7 @@ class ClosedForm:
         elif structure.resident:
             weight_slots = self._tiles(tuple(loop for loop in structure.loops if loop in WEIGHT_LOOPS))
         pixels = self.y.band[FIRST] * self.x.outputs[FIRST]
-        groups = c.groups[FIRST] * self.grouping.passes * c.blocks[FIRST] * design.drain_steps
+        groups = c.groups[FIRST] * self.run.grouping.passes * c.blocks[FIRST] * design.drain_steps
         return (self.y.frame * self.x.frame * (c.pixel_entries * input_slots), c.weight_slot * weight_slots,
                 pixels * (c.output_beats[FIRST] * slots(OUTPUT_LOOPS)), pixels * (groups if "C" in loops else 0 * groups),
                 c.parameter_slot * slots(PARAMETER_LOOPS))
@@ -454,7 +470,7 @@ class ClosedForm:
         weights = c.groups[FIRST] * c.records[FIRST] * c.runs[FIRST]
         parameters = c.groups[FIRST] * c.channels[FIRST] * self.parameter_beats
         whole = "C" not in structure.loops and "S" not in structure.loops and x_axis(layer).step == 1
-        pixel = Format.of(design, "input").beats(self.grouping.count * self.grouping.words)
+        pixel = Format.of(design, "input").beats(self.run.grouping.count * self.run.grouping.words)
         rows = self.x.frame * (pixel if whole else 0)
         leaving = self.x.outputs[FIRST] * c.output_beats[FIRST]
         most = np.maximum(np.maximum(weights, parameters), np.maximum(rows, leaving))

@@ -42,7 +42,7 @@ class Block:
 
     def points(self, m: Index, p: Index) -> ClosedForm:
         y, x = np.divmod(p, len(self.x.size))
-        return ClosedForm(self.run, self.structure, self.channels.lazily(m), self.y.lazily(y), self.x.lazily(x))
+        return ClosedForm(self.run, self.structure, self.channels.lazily(m), self.y.lazily(y), self.x.lazily(x), self.form.program_codes[3])
 
     @cached_property
     def _pixel_cuts(self) -> tuple[SpatialCuts, SpatialCuts]:
@@ -75,7 +75,7 @@ class Block:
             inputs = c.pixel_entries * c.c_count * self.run.layer.B
         elif structure.resident:
             weights = c.weight_slot * c.s_count * c.k_count * c.c_count
-        sums = c.groups[FIRST] * self.form.grouping.passes * c.blocks[FIRST] * design.drain_steps
+        sums = c.groups[FIRST] * self.run.grouping.passes * c.blocks[FIRST] * design.drain_steps
         return (inputs, weights, c.output_beats[FIRST] * slots[OUTPUT_LOOPS], sums if "C" in loops else 0 * sums,
                 c.parameter_slot * slots[PARAMETER_LOOPS])
 
@@ -167,17 +167,17 @@ class Block:
 
     @cached_property
     def _cycle_factors(self) -> dict[str, Floats]:
-        c, form, layer = self.channels, self.form, self.run.layer
+        c, layer = self.channels, self.run.layer
         tiles = c.s_count * c.k_count * c.c_count
-        spaced = np.maximum(c.vectors, form.drain)
-        blocks = sum_over(c.groups, c.s_count) * sum_over(c.blocks, c.k_count) * form.grouping.passes
+        spaced = np.maximum(c.vectors, self.run.drain)
+        blocks = sum_over(c.groups, c.s_count) * sum_over(c.blocks, c.k_count) * self.run.grouping.passes
         idle = sum_over(spaced - c.vectors, c.c_count) / c.c_count
         last = {loop: LAST for loop in self.structure.loops}
         leaving = c.output_beats[last.get(self.structure.channels_loop, FIRST)]
         return {
             "tiles": tiles,
             "work": blocks * sum_over(spaced, c.c_count) * (layer.B * layer.OX), "band": np.repeat(self.y.band_sum, len(self.x.size)),
-            "overhead": tiles * (form.start + form.tail - idle + PHASE_CHANGE_CYCLES),
+            "overhead": tiles * (self.run.fixed_compute_cycles - idle + PHASE_CHANGE_CYCLES),
             "first": c.groups[FIRST] * (c.records[FIRST] * c.runs[FIRST] + c.channels[FIRST] * self.run.design.parameter_beats),
             "first_word": c.input_beats[FIRST], "first_pixels": self._pairs(self.y.load[FIRST], self.x.load[FIRST]),
             "leaving": leaving, "last_pixels": self._pairs(self.y.outputs[last.get("Y", FIRST)], self.x.outputs[last.get("X", FIRST)]),
