@@ -32,8 +32,10 @@ def emit(
     """Write the accelerator's Verilog, a self-checking test bench and a README to a directory."""
     from dse.cli.design_options import DesignOptions
     from dse.cli.emission import run
+    from dse.cli.workload import read_target
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
-    return run(workload, layer, board, chosen, out, seed=seed, json=json)
+    options = read_target(workload, layer, chosen).options  # a layer of a network has a precision of its own
+    return run(workload, layer, board, options, out, seed=seed, json=json)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli import boards, emit, simulate
+from dse.cli import boards, emit, networks, simulate, sweep
 
 MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -23,8 +23,10 @@ app = typer.Typer(name="nearmac", add_completion=False, pretty_exceptions_enable
                   help="Explore FPGA accelerators for neural networks: hardware, simulation and exact prediction from one design.",
                   epilog="Exit status: 0 done, 1 mismatch, 2 wrong input, 3 an external tool failed, 130 interrupted.")
 app.command("simulate")(simulate.simulate)
+app.command("sweep")(sweep.sweep)
 app.command("emit")(emit.emit)
 app.command("boards")(boards.boards)
+app.command("networks")(networks.networks)
 
 # The base class of usage errors: it is typer's own in some versions and click's in others.
 _UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

@@ -1,4 +1,4 @@
-"""``nearmac simulate``: one layer on the hardware of one design, compared with prediction and golden model."""
+"""``nearmac simulate``: a layer or a network on the hardware of one design, compared with prediction and golden model."""
 
 from __future__ import annotations
 
@@ -40,12 +40,21 @@ def simulate(
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
-    """Simulate one layer on the hardware; compare bits, bytes and cycles with golden model and prediction."""
+    """Simulate one layer, or every layer of a network, on the hardware; compare bits, bytes and cycles with golden model and prediction."""
     from dse.cli.design_options import DesignOptions
-    from dse.cli.simulation import Outputs, run
+    from dse.cli.workload import read_target
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+    target = read_target(workload, layer, chosen)
+    if target.network is not None:
+        from dse.cli import network_simulation
+
+        of_one_layer = {"--vcd": vcd, "--vcd-cycles": vcd_cycles, "--save-tensors": save_tensors, "--input": input}
+        return network_simulation.run(target.network, board, chosen, engine=engine, stall_seed=stall_seed, seed=seed, json=json,
+                                      of_one_layer=of_one_layer)
+    from dse.cli.simulation import Outputs, run
+
     outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
-    return run(workload, layer, board, chosen, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed)
+    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed)

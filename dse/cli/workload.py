@@ -1,30 +1,62 @@
-"""WORKLOAD arguments: a layer in place or a file."""
+"""WORKLOAD arguments of commands that run something: a network, one layer of it, or a layer in place or in a file."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from dataclasses import dataclass, replace
 
-from boards.errors import InputError, nearest
-from dse.workload.grammar import parse_layer
-from dse.workload.layer_file import load_layer
-from hdl.layer import KINDS, Layer
+from boards.errors import InputError
+from dse.cli.design_options import DesignOptions
+from dse.workload.load import load_workload
+from dse.workload.network import Network
+from dse.workload.operators import ArrayOperator, unknown
+from hdl.layer import Layer
 from sim.golden import MAX_ELEMENTS
 
-LATER = {".onnx": "ONNX networks", ".csv": "SCALE-Sim topologies"}
-ALLOWED = 'a layer in place ("conv K=.. C=.. ..", "linear K=.. C=..") or the path of a layer .yaml'
+
+@dataclass(frozen=True)
+class Target:
+    """What a command is to run: a network, at the precision that the design options ask for, or one layer (``network`` is None)."""
+
+    network: Network | None
+    options: DesignOptions
+
+
+def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Target:
+    """Whether ``text`` with ``--layer`` is a whole network or one layer, and the design options for it.
+
+    A layer of a network runs at the network's precision where the options say nothing. Raises InputError.
+    """
+    network = _at_precision(text, load_workload(text), options)
+    if network is None:
+        return Target(None, options)
+    if layer_name is None:
+        return Target(network, options)
+    operator = _operator(network, layer_name)
+    if options.design is None and options.precision is None:
+        return Target(None, replace(options, precision=operator.precision))
+    weight_bits, activation_bits = _bits(options)
+    if operator.weight_bits > weight_bits or operator.activation_bits > activation_bits:
+        asked = options.precision or f"w{weight_bits}a{activation_bits}"
+        raise InputError(f"{layer_name} of {network.name} is {operator.precision}",
+                         where="--precision" if options.design is None else options.design, value=asked,
+                         allowed=f"at least {operator.weight_bits} and {operator.activation_bits} bits")
+    return Target(None, options)
 
 
 def read_workload(text: str, layer_name: str | None = None) -> Layer:
-    """The layer that ``text`` says or names; ``layer_name`` must be its name when given.
+    """The layer that ``text`` says or names; ``layer_name`` must be its name, or one of a network's.
 
     Raises InputError: what is wrong, or what the text most resembles.
     """
-    layer = _read(text)
-    if layer_name is not None and layer_name != layer.name:
-        near = nearest(layer_name, [layer.name])
-        raise InputError("no such layer in the workload", where="--layer", value=layer_name, allowed=layer.name,
-                         suggestion=f"nearest: {near}" if near else None)
-    return layer
+    found = load_workload(text)
+    if isinstance(found, Network):
+        if layer_name is None:
+            raise InputError(f"{found.name} has {len(found.array_operators)} layers", where="--layer",
+                             allowed=", ".join(found.array_layers()), suggestion="name one")
+        return _operator(found, layer_name).layer
+    if layer_name is not None and layer_name != found.name:
+        raise unknown("no such layer in the workload", layer_name, [found.name], where="--layer")
+    return found
 
 
 def check_size(layer: Layer) -> None:
@@ -35,18 +67,33 @@ def check_size(layer: Layer) -> None:
                              allowed=f"at most {MAX_ELEMENTS}")
 
 
-def _read(text: str) -> Layer:
-    words = text.split()
-    if not words:
-        raise InputError("empty", where="WORKLOAD", value=text, allowed=ALLOWED)
-    suffix = PurePath(text).suffix.lower()
-    if words[0] in KINDS or "=" in text and len(words) > 1 and suffix not in (".yaml", ".yml"):
-        return parse_layer(text)
-    if suffix in LATER:
-        raise InputError(f"{LATER[suffix]} come with the importers, which this version does not have", where="WORKLOAD", value=text,
-                         allowed=ALLOWED)
-    if suffix in (".yaml", ".yml"):
-        return load_layer(text)
-    near = nearest(words[0].lower(), KINDS)
-    raise InputError("unknown workload", where="WORKLOAD", value=text, allowed=ALLOWED,
-                     suggestion=f"nearest: {near}" if near else None)
+def _bits(options: DesignOptions) -> tuple[int, int]:
+    """Weight and activation bits of the design that is asked for."""
+    parsed = options.parse()
+    if parsed.design is not None:
+        return parsed.design.weight_bits, parsed.design.activation_bits
+    return parsed.weight_bits, parsed.activation_bits
+
+
+def _at_precision(text: str, found: Network | Layer, options: DesignOptions) -> Network | None:
+    """The network at the precision of the options, if they have one."""
+    if isinstance(found, Layer):
+        return None
+    if options.design is None and options.precision is None:
+        return found
+    again = load_workload(text, *_bits(options))
+    assert isinstance(again, Network)
+    return again
+
+
+def _operator(network: Network, name: str) -> ArrayOperator:
+    layers = network.array_layers()
+    if name not in layers:
+        hosts = {node.name: node.op for node in network.host_operators()}
+        if name in hosts:
+            raise InputError(f"{hosts[name]} is an operator of the host, not of the array", where="--layer", value=name,
+                             allowed=", ".join(layers))
+        raise unknown("no such layer in the workload", name, list(layers), where="--layer")
+    found = network.operator(name)
+    assert isinstance(found, ArrayOperator)
+    return found

@@ -210,15 +210,20 @@ class _Search:
         self._evaluate(candidates)
         candidates, cycles = self.candidates, self.cycles
         assert candidates is not None
-        fewest = self._spread_min(candidates.cell, cycles)
+        limit = np.full(self.cells, np.inf)
+        if self.objective is Objective.BOTH:
+            limit = self._spread_min(candidates.cell, cycles) * (1 + CYCLE_TOLERANCE)
+        # Larger cells have lower limits, so what its own cell does not accept none does.
+        possible = np.flatnonzero(cycles <= limit.reshape(-1)[candidates.cell])
         # What the objective compares, most important first; then the order of enumeration.
-        first, second = (cycles, candidates.beats) if self.objective is Objective.CYCLES else (candidates.beats, cycles)
-        order = np.lexsort((candidates.p, candidates.m, candidates.block, second, first))
-        level, cycles = np.stack(np.unravel_index(candidates.cell[order], self.cells), axis=1), cycles[order]
-        limit = fewest * (1 + CYCLE_TOLERANCE) if self.objective is Objective.BOTH else np.full(self.cells, np.inf)
+        goals = (cycles, candidates.beats) if self.objective is Objective.CYCLES else (candidates.beats, cycles)
+        order = possible[np.lexsort([values[possible] for values in (candidates.p, candidates.m, candidates.block, *reversed(goals))])]
+        level, cycles = np.stack(np.unravel_index(candidates.cell[order], self.cells)), cycles[order]
         result = np.full(len(self.wanted), -1, np.int64)
-        for at, cell in enumerate(self.wanted):
-            good = (level <= cell).all(axis=1) & (cycles <= limit[tuple(cell)])
+        for at, cell in enumerate(self.wanted.tolist()):
+            good = cycles <= limit[tuple(cell)]
+            for have, need in zip(cell, level, strict=True):
+                good &= need <= have
             if good.any():
                 result[at] = order[good.argmax()]
         return result
@@ -312,13 +317,16 @@ class _Search:
     def figures(self, chosen: Integers) -> dict[str, Integers]:
         """Of the chosen candidates."""
         result = {name: np.zeros(len(chosen), np.int64) for name in FIGURES}
-        for place, at in enumerate(chosen.tolist()):
-            assert self.candidates is not None
-            one = self.candidates.take(slice(at, at + 1))
-            form = self.blocks[int(one.block[0])].points(one.m, one.p)
+        if not len(chosen):
+            return result
+        assert self.candidates is not None
+        few = self.candidates.take(chosen)
+        for number in np.unique(few.block):
+            which = few.block == number
+            form = self.blocks[number].points(few.m[which], few.p[which])
             values = (form.cycles, form.beats_read, form.stored_beats, form.issue_cycles, form.memory_bound_cycles, form.drain_bound_cycles)
             for name, value in zip(FIGURES, values, strict=True):
-                result[name][place] = int(np.ravel(value)[0])
+                result[name][which] = value
         return result
 
     def tilings(self, chosen: Integers) -> list[Tiling]:

@@ -260,7 +260,7 @@ WRONG = {
     "no memory": (["simulate", LINEAR, "--board", "mimas"], "--board: board mimas has no external memory, got 'mimas'; choose a board"),
     "empty workload": (["simulate", " ", *BOARD], "WORKLOAD: empty, got ' '; allowed: a layer in place"),
     "unknown word": (["simulate", "resnet", *BOARD], "WORKLOAD: unknown workload, got 'resnet'; allowed: a layer in place"),
-    "near word": (["simulate", "konv", *BOARD], "or the path of a layer .yaml; nearest: conv\n"),
+    "near word": (["simulate", "konv", *BOARD], "or the path of a layer or network .yaml; nearest: conv\n"),
     "near operator": (["simulate", "lineal K=1 C=2", *BOARD],
                       "layer: unknown operator, got 'lineal'; allowed: conv, linear; nearest: linear"),
     "onnx": (["simulate", "net.onnx", *BOARD], "WORKLOAD: ONNX networks come with the importers, which this version does not have"),
