@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import Booleans, Floats, Sizes, channel_cuts, spatial_cuts
-from dse.schedule.closed_form import Run, structures
+from dse.schedule.closed_form import Run
 from dse.schedule.factors import Block, Index, Some
+from dse.schedule.phase_kinds import structures
 from dse.schedule.tiling import Tiling
 from hdl.compatibility import check_layer
 from hdl.design import FIXED_DEPTHS, Design
@@ -52,17 +53,20 @@ FIGURES = ("cycles", "beats_read", "beats_written", "issue_cycles", "memory_boun
 
 @dataclass(frozen=True)
 class Missing:
-    """Why no tiling fits: of the one that comes closest, the ``kind`` of bank that is worst, the entries it needs and those there.
-    ``kind`` None: no tile ends where words and beats do."""
+    """Why no tiling fits: the banks that are too small for the one that comes closest, the worst one first: kind, entries that it
+    needs, entries there. None: no tile ends where words and beats do."""
 
-    kind: str | None
-    entries: int
-    there: int
+    banks: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def summary(self) -> str:
+        if not self.banks:
+            return "no tile of the layer ends where words and beats do"
+        return f"no tile fits the {' and '.join(kind for kind, _, _ in self.banks)} banks"
 
     def __str__(self) -> str:
-        if self.kind is None:
-            return "no tile of the layer ends where words and beats do"
-        return f"no tile fits the {self.kind} banks: the smallest needs {self.entries} entries, they have {self.there}"
+        needs = ", ".join(f"{entries} {kind} entries of {there}" for kind, entries, there in self.banks)
+        return f"{self.summary}: the closest needs {needs}" if needs else self.summary
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,13 @@ class LayerSpace:
         return Mappings(index[inverse] >= 0, **{name: values[inverse] for name, values in found.items()}, tiling_index=index[inverse],
                         tilings=tuple(tilings), compared=compared,
                         reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons})
+
+    def smallest_needs(self, timing: MemoryTiming) -> Integers:
+        """Entries of the banks in the order of ``BANKS``, then of the parameter bank, that every way to cut the channels needs at
+        least; (5, n)."""
+        blocks = _blocks(Run(self.design, self.layer, timing), self.sizes, np.inf)
+        needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
+        return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
 
     def _alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
         """Rows whose programs have the same fields, with a design of that kind."""
@@ -339,14 +350,15 @@ class _Search:
     def missing(self, depths: Integers) -> Missing:
         """Why banks of these depths hold nothing."""
         have = np.array([*depths.tolist(), FIXED_DEPTHS["parameter"]], np.float64)
-        closest, result = np.inf, Missing(None, 0, 0)
+        closest, result = np.inf, Missing()
         for needs in self._smallest:
             ratio = needs / np.maximum(have, 0.5)[:, None]
             worst = ratio.max(axis=0)
             at = int(worst.argmin())
             if worst[at] < closest:
-                kind = int(ratio[:, at].argmax())
-                closest, result = float(worst[at]), Missing((*BANKS, "parameter")[kind], int(needs[kind, at]), int(have[kind]))
+                closest = float(worst[at])
+                short = [kind for kind in np.argsort(-ratio[:, at], kind="stable").tolist() if needs[kind, at] > have[kind]]
+                result = Missing(tuple(((*BANKS, "parameter")[kind], int(needs[kind, at]), int(have[kind])) for kind in short))
         return result
 
     @cached_property

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import FIRST, LAST, ChannelCuts, Floats, SpatialCuts
-from dse.schedule.closed_form import ClosedForm, Run, Structure, sum_over
+from dse.schedule.closed_form import ClosedForm, Run, sum_over
+from dse.schedule.phase_kinds import Structure
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
 from hdl.design import FIXED_DEPTHS
 from hdl.mapping import Format, Grouping, x_axis

@@ -8,11 +8,12 @@ import pytest
 from dse.fidelity.check import Point
 from dse.fidelity.points import random_points
 from dse.schedule.axes import channel_cuts, spatial_cuts
-from dse.schedule.closed_form import Run, Structure
+from dse.schedule.closed_form import Run
 from dse.schedule.compiler import compile_program
 from dse.schedule.explore import BANKS, LayerSpace, Objective
 from dse.schedule.factors import Block
 from dse.schedule.graph import graph_cycles, tile_graph
+from dse.schedule.phase_kinds import Structure
 from dse.schedule.predict import predict
 from dse.schedule.program_shape import Pattern, program_shape
 from dse.schedule.tiling import LOOPS, TilePlan
