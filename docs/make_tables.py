@@ -49,6 +49,10 @@ FIELDS = {
     "row_slots": "for each row, the group (within its pass) that it works on",
     "column_slots": "for each column, the group that its element belongs to",
     "slots_per_pass": "groups by which a pass moves on", "passes_last": "passes - 1",
+    "next_program_address": "first beat of the program that follows",
+    "next_program_beats": "its beats (0: none follows)", "store_on_chip": "stores go to the input banks",
+    "next_span_last": "grid rows of the next layer's input in a lane - 1",
+    "next_band_rows": "grid rows from one lane's to the next one's", "next_band_entries": "the same in bank entries",
     "load_input": "the tile loads input", "load_weights": "the tile loads weights", "load_parameters": "the tile loads parameters",
     "input_address": "first beat of the tile's input", "weight_address": "first beat of its weights",
     "parameter_address": "first beat of its parameters",
@@ -73,6 +77,7 @@ FIELDS = {
     "output_rows_last": "output rows - 1", "output_bursts_last": "bursts of a row - 1 (0: the row is one burst)",
     "output_beats": "beats of a burst", "output_row_length": "beats of a row - 1",
     "store_band_last": "output rows of a lane's band - 1", "store_entry": "where the output beats are",
+    "next_row_first": "grid row of the next layer, relative to lane 0's frame, of the first row",
 }
 
 STAGES = {
@@ -113,7 +118,8 @@ def field_table() -> str:
     """Every field of every design, by stage; widths for the example design and for a wider one with every option."""
     wide = Design(rows=8, cols=8, lanes=2, drains=2, psum_bytes=16384, accumulator_bits=24)
     xnor = DRAIN_DESIGNS[-1][1].with_(lanes=2, drains=2, psum_bytes=16384)
-    columns = [fields(EXAMPLE_DESIGN), fields(wide), fields(xnor)]
+    chaining = wide.with_(chaining=True)
+    columns = [fields(EXAMPLE_DESIGN), fields(wide), fields(chaining), fields(xnor)]
     sections = []
     for stage, when in STAGES.items():
         rows = []
@@ -121,7 +127,8 @@ def field_table() -> str:
             stages = {column[name].stage for column in columns if name in column}
             if stage in stages:
                 rows.append((f"`{name}`", *(column[name].bits if name in column else "-" for column in columns), meaning))
-        heads = ("field", f"{EXAMPLE_DESIGN.array}", f"{wide.array}", f"{xnor.array} w1a1", "meaning")
+        heads = ("field", f"{EXAMPLE_DESIGN.array}", f"{wide.array}", f"{chaining.array} chaining", f"{xnor.array} w1a1",
+                 "meaning")
         sections.append(f"**{stage.name}.** {when}\n\n" + table(heads, rows))
     return "\n\n".join(sections)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,6 +11,7 @@ from hdl.bank import Bank
 from hdl.design import Design
 from hdl.drain import DrainUnit, drain_cycles
 from hdl.issue import IssueUnit
+from hdl.keep import KeepUnit
 from hdl.load import LoadUnit
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS
 from hdl.request import REQUEST, RequestUnit, StoreUnit
@@ -24,7 +25,8 @@ class Accelerator(wiring.Component):
     """Runs a program: a layer, tile after tile.
 
     The program is read whole, then phase follows phase: in each, memory stores one tile and loads another while the array computes
-    the tile between them and the sequencer evaluates the tile after them. A phase ends when all are done.
+    the tile between them and the sequencer evaluates the tile after them. A phase ends when all are done. With chaining, a program may
+    name the next one, which then begins without a new ``start``, and its stores may go to the input banks instead of memory.
 
     Parameters
     ----------
@@ -81,11 +83,16 @@ class Accelerator(wiring.Component):
             self.issuing.eq(issue.issuing),
         ]
         wiring.connect(m, wiring.flipped(self.request), requests.request)
-        wiring.connect(m, wiring.flipped(self.write_data), storer.write_data)
+        keeper = None
+        if design.chaining:
+            m.submodules.keeper = keeper = KeepUnit(design=design)
+            m.d.comb += [keeper.config.eq(fields.config), keeper.store.eq(fields.store), keeper.last.eq(storer.last)]
+            wiring.connect(m, storer.write_data, keeper.beats)
+        wiring.connect(m, wiring.flipped(self.write_data), (keeper or storer).write_data)
         wiring.connect(m, wiring.flipped(self.read_data), loader.read_data)
 
-        self._elaborate_phases(m, evaluator, fields, requests, loader, storer, issue, drain)
-        self._elaborate_input(m, loader, issue, array)
+        self._elaborate_phases(m, evaluator, fields, requests, loader, storer, keeper, issue, drain)
+        self._elaborate_input(m, loader, keeper, issue, array)
         self._elaborate_weights(m, loader, issue, array)
         self._elaborate_output(m, loader, storer, drain)
         m.d.comb += [
@@ -102,19 +109,32 @@ class Accelerator(wiring.Component):
         return m
 
     def _elaborate_phases(self, m: Module, evaluator: Evaluator, fields: FieldFile, requests: RequestUnit, loader: LoadUnit,
-                          storer: StoreUnit, issue: IssueUnit, drain: DrainUnit) -> None:
-        """Program fetch, first evaluation, then the phases: ADVANCE hands the fields on, BEGIN starts the engines."""
+                          storer: StoreUnit, keeper: KeepUnit | None, issue: IssueUnit, drain: DrainUnit) -> None:
+        """Program fetch, first evaluation, then the phases: ADVANCE hands the fields on, BEGIN starts the engines.
+
+        A store on chip needs the input banks' write ports: what the phase loads begins with its last beat.
+        """
         evaluating_next, loading, computing, storing = (Signal(name=f"has_{what}") for what in ("next", "load", "compute", "store"))
         compute_busy, begin = Signal(), Signal()
+        program = (self.program_address, self.program_beats)
+        transfer: Value = begin
+        through_memory: Value = storing
+        memory_busy = requests.busy | loader.busy | storer.busy
+        config = fields.config
+        if keeper is not None:
+            keeps = storing & fields.store.store_output & config.store_on_chip
+            m.d.comb += keeper.start.eq(begin & keeps)
+            transfer, through_memory = begin & ~keeps | keeper.done, storing & ~config.store_on_chip
+            memory_busy |= keeper.busy
+            program = (Mux(self.busy, config.next_program_address, self.program_address),
+                       Mux(self.busy, config.next_program_beats, self.program_beats))
         m.d.comb += [
             self.busy.eq(1),
-            requests.program_address.eq(self.program_address), requests.program_beats.eq(self.program_beats),
-            loader.program_beats.eq(self.program_beats),
-            requests.has_load.eq(loading), requests.has_store.eq(storing), loader.has_load.eq(loading),
-            requests.start.eq(begin), loader.start.eq(begin), storer.start.eq(begin & storing & fields.store.store_output),
+            requests.program_address.eq(program[0]), requests.program_beats.eq(program[1]), loader.program_beats.eq(program[1]),
+            requests.has_load.eq(loading), requests.has_store.eq(through_memory), loader.has_load.eq(loading),
+            requests.start.eq(transfer), loader.start.eq(transfer), storer.start.eq(begin & storing & fields.store.store_output),
             issue.start.eq(begin & computing), drain.start.eq(begin & computing), evaluator.next.eq(begin & loading),
         ]
-        memory_busy = requests.busy | loader.busy | storer.busy
         with m.If(begin & computing):
             m.d.sync += compute_busy.eq(1)
         with m.Elif(drain.done):
@@ -149,6 +169,11 @@ class Accelerator(wiring.Component):
                 with m.If(~(loading | computing | storing)):
                     m.d.sync += self.done.eq(1)
                     m.next = "IDLE"
+                    if keeper is not None:
+                        with m.If(config.next_program_beats != 0):
+                            m.d.comb += [requests.fetch.eq(1), loader.fetch.eq(1)]
+                            m.d.sync += self.done.eq(0)
+                            m.next = "FETCH"
             with m.State("RUN"):
                 with m.If(~(memory_busy | compute_busy | evaluator.busy)):
                     m.next = "ADVANCE"
@@ -172,12 +197,16 @@ class Accelerator(wiring.Component):
         return Bank(shape=design.bank_shape(kind), word_bits=design.word_bits(kind), slot_bits=design.word_slot_bits(kind),
                     words_per_entry=design.words_per_entry(kind))
 
-    def _elaborate_input(self, m: Module, loader: LoadUnit, issue: IssueUnit, array: MacArray) -> None:
+    def _elaborate_input(self, m: Module, loader: LoadUnit, keeper: KeepUnit | None, issue: IssueUnit, array: MacArray) -> None:
         for lane in range(self._design.lanes):
             m.submodules[f"input_{lane}"] = bank = self._bank("input")
+            enable, entry, data = loader.input_enable[lane], loader.input_entry[lane], loader.input_data
+            if keeper is not None:  # never writes while the loader does
+                enable = enable | keeper.input_enable[lane]
+                entry = Mux(keeper.busy, keeper.input_entry[lane], entry)
+                data = Mux(keeper.busy, keeper.input_data, data)
             m.d.comb += [
-                bank.write_enable.eq(loader.input_enable[lane]), bank.write_entry.eq(loader.input_entry[lane]),
-                bank.write_data.eq(loader.input_data),
+                bank.write_enable.eq(enable), bank.write_entry.eq(entry), bank.write_data.eq(data),
                 bank.read_enable.eq(issue.input_enable[lane]), bank.read_word.eq(issue.input_word),
                 array.activations[lane].eq(bank.read_data),
             ]

@@ -22,6 +22,7 @@ MAX_ACCUMULATOR_BITS = 48  # the DSP48A1's P register
 MAX_ARRAY = 64  # rows, lanes
 MAX_COLS = 512
 MAX_MULTIPLIER_COLS = 128  # the columns' group numbers are fields of the program
+MAX_CHAINING_COLS = 127  # as above, and chaining has fields too: a program names 127 parts of fields
 MAX_BANK_DEPTH = 1 << 16
 MAX_SIGNAL_BITS = 4096
 
@@ -57,7 +58,7 @@ class OutputMultiplier(StrEnum):
 
 def parse_precision(text: str, *, where: str = "--precision") -> tuple[int, int]:
     """``"w8a4"`` -> (weight bits, activation bits)."""
-    match = re.fullmatch(r"w(\d+)a(\d+)", text) if isinstance(text, str) else None
+    match = re.fullmatch(r"w([0-9]+)a([0-9]+)", text) if isinstance(text, str) else None
     bits = tuple(int(part) for part in match.groups()) if match else ()
     if len(bits) != 2 or any(b not in ELEMENT_BITS for b in bits):
         choices = [f"w{w}a{a}" for w in ELEMENT_BITS for a in ELEMENT_BITS]
@@ -69,7 +70,7 @@ def parse_precision(text: str, *, where: str = "--precision") -> tuple[int, int]
 
 def parse_array(text: str, *, where: str = "--array") -> tuple[int, int, int]:
     """``"4x4x1"`` -> (rows, cols, lanes)."""
-    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})x(\d{1,4})", text) if isinstance(text, str) else None
+    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})x([0-9]{1,4})", text) if isinstance(text, str) else None
     if not match:
         raise InputError("not an array", where=where, value=text, allowed="ROWSxCOLSxLANES",
                          suggestion="for example 4x4x1")
@@ -98,6 +99,8 @@ class Design:
     bus_bits: width of a beat of the external memory channel: 16, 32, 64, 128 or 256.
     clock_mhz: core clock, 1..1000.
     counters: build the performance counters.
+    chaining: build what keeps a tensor on chip from one layer to the next: programs that follow each other in one run, and a way
+        from the output banks to the input banks.
     dataflow: ``output_stationary``.
     """
 
@@ -118,6 +121,7 @@ class Design:
     bus_bits: int = 16
     clock_mhz: float = 100.0
     counters: bool = True
+    chaining: bool = False
     dataflow: Dataflow = Dataflow.OUTPUT_STATIONARY
 
     def __post_init__(self) -> None:
@@ -130,13 +134,16 @@ class Design:
             integer_option(name, getattr(self, name), low, high)
         for name, choices in (("weight_bits", ELEMENT_BITS), ("activation_bits", ELEMENT_BITS), ("bus_bits", BUS_BITS)):
             choice_option(name, getattr(self, name), choices)
-        if not isinstance(self.counters, bool):
-            raise InputError("must be true or false", where="design.counters", value=self.counters)
+        for name in ("counters", "chaining"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError("must be true or false", where=f"design.{name}", value=getattr(self, name))
         clock = self.clock_mhz
         if isinstance(clock, bool) or not isinstance(clock, int | float) or not 1 <= clock <= 1000:
             raise InputError("clock out of range", where="design.clock_mhz", value=clock, allowed="1 to 1000 (MHz)")
         object.__setattr__(self, "clock_mhz", float(clock))
         integer_option("cols", self.cols, 1, MAX_COLS if self.is_xnor else MAX_MULTIPLIER_COLS)
+        if self.chaining and not self.is_xnor:
+            integer_option("cols", self.cols, 1, MAX_CHAINING_COLS)
         self._check_multiplier()
         self._check_drains()
         self._check_signals()
@@ -309,7 +316,7 @@ class Design:
         for key in data:
             if key not in known:
                 near = nearest(key, known)
-                raise InputError("unknown key", where=f"{where}.{key}", value=data[key], allowed=", ".join(known),
+                raise InputError("unknown key", where=where, value=key, allowed=", ".join(known),
                                  suggestion=f"nearest: {near}" if near else None)
         for key in ("rows", "cols"):
             if key not in data:

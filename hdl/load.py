@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
-from amaranth.lib.data import ArrayLayout
+from amaranth.lib.data import ArrayLayout, View
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
@@ -182,27 +182,33 @@ class LoadUnit(wiring.Component):
         if design.lanes == 1:
             m.d.comb += [self.input_enable.eq(end), self.input_entry[0].eq(address)]
         else:
-            self._deal_rows(m, end, end & row_end, address)
+            deal_rows(m, start=start, first=load.input_row_first, row_end=end & row_end, write=end, address=address,
+                      span_last=load.input_span_last, band_rows=load.load_band_rows, band_entries=load.load_band_entries,
+                      enables=self.input_enable, entries=self.input_entry)
         return end & tile_end
 
-    def _deal_rows(self, m: Module, write: Value, row_end: Value, address: Signal) -> None:
-        """Lane l holds grid rows from l bands on; its bank has them at the addresses that lane 0 uses for its own."""
-        load, lanes = self.load, self._design.lanes
-        coordinate = Signal(signed(COORDINATE_BITS))
-        with m.If(self.start):
-            m.d.sync += coordinate.eq(load.input_row_first)
-        with m.Elif(row_end):
-            m.d.sync += coordinate.eq(coordinate + 1)
-        row, offset, previous = coordinate, Const(0, len(address)), Const(0)
-        for lane in range(lanes):
-            m.d.comb += [
-                self.input_entry[lane].eq(address - offset),
-                self.input_enable[lane].eq(write & (row >= 0) & (row <= load.input_span_last.as_signed())),
-            ]
-            if lane + 1 < lanes:
-                # Registered like the issue unit's chain; memory's latency gives it time to settle before the first beat ...
-                later_offset = Signal(len(address), name=f"band_entries_{lane + 1}")
-                first = Signal(signed(COORDINATE_BITS), name=f"band_row_{lane + 1}")
-                m.d.sync += later_offset.eq(offset + load.load_band_entries)
-                m.d.sync += first.eq(previous + load.load_band_rows)
-                row, offset, previous = coordinate - first, later_offset, first
+
+def deal_rows(m: Module, *, start: Value, first: Value, row_end: Value, write: Value, address: Signal, span_last: Value,
+              band_rows: Value, band_entries: Value, enables: Signal, entries: View) -> None:
+    """Lane l holds grid rows from l bands on; its bank has them at the addresses that lane 0 uses for its own.
+
+    ``start`` begins with row ``first``, ``row_end`` moves on by one; ``write`` goes to each lane whose ``span_last + 1`` rows have it.
+    """
+    coordinate = Signal(signed(COORDINATE_BITS))
+    with m.If(start):
+        m.d.sync += coordinate.eq(first)
+    with m.Elif(row_end):
+        m.d.sync += coordinate.eq(coordinate + 1)
+    row, offset, previous = coordinate, Const(0, len(address)), Const(0)
+    for lane in range(len(enables)):
+        m.d.comb += [
+            entries[lane].eq(address - offset),
+            enables[lane].eq(write & (row >= 0) & (row <= span_last.as_signed())),
+        ]
+        if lane + 1 < len(enables):
+            # Registered like the issue unit's chain; memory's latency gives it time to settle before the first beat ...
+            later_offset = Signal(len(address), name=f"band_entries_{lane + 1}")
+            first_row = Signal(signed(COORDINATE_BITS), name=f"band_row_{lane + 1}")
+            m.d.sync += later_offset.eq(offset + band_entries)
+            m.d.sync += first_row.eq(previous + band_rows)
+            row, offset, previous = coordinate - first_row, later_offset, first_row

@@ -117,6 +117,13 @@ def fields(design: Design) -> dict[str, Field]:
         ("column_slots", Stage.CONFIG, design.cols * slot_bits(design)) if has_columns(design) else None,
         ("slots_per_pass", Stage.CONFIG, slot_bits(design)) if has_columns(design) else None,
         ("passes_last", Stage.CONFIG, slot_bits(design)) if has_columns(design) else None,
+        # the next layer, if it runs in the same go
+        ("next_program_address", Stage.CONFIG, EXTERNAL_ADDRESS_BITS) if design.chaining else None,
+        ("next_program_beats", Stage.CONFIG, LENGTH_BITS) if design.chaining else None,
+        ("store_on_chip", Stage.CONFIG, 1) if design.chaining else None,
+        ("next_span_last", Stage.CONFIG, coordinate) if design.chaining and several_lanes else None,
+        ("next_band_rows", Stage.CONFIG, coordinate) if design.chaining and several_lanes else None,
+        ("next_band_entries", Stage.CONFIG, entries_in) if design.chaining and several_lanes else None,
         # load
         ("load_input", Stage.LOAD, 1),
         ("load_weights", Stage.LOAD, 1),
@@ -170,6 +177,7 @@ def fields(design: Design) -> dict[str, Field]:
         ("output_row_length", Stage.STORE, LENGTH_BITS),
         ("store_band_last", Stage.STORE, tile) if several_lanes else None,
         ("store_entry", Stage.STORE, entries_out),
+        ("next_row_first", Stage.STORE, coordinate) if design.chaining and several_lanes else None,
     ]
     result: dict[str, Field] = {}
     index = 0

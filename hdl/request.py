@@ -138,6 +138,7 @@ class StoreUnit(wiring.Component):
     -------
     start: strobe: the fields are valid from this cycle on and a store begins. busy: beats are left.
     read_enable (a bit a lane), read_entry, read_data: the output banks. write_data: to the memory.
+    last: (with chaining) the beat shown is the tile's last.
     """
 
     def __init__(self, *, design: Design) -> None:
@@ -148,6 +149,7 @@ class StoreUnit(wiring.Component):
             "start": In(1), "busy": Out(1),
             "read_enable": Out(design.lanes), "read_entry": Out(entry), "read_data": In(design.bus_bits * design.lanes),
             "write_data": Out(stream.Signature(unsigned(design.bus_bits))),
+            **({"last": Out(1)} if design.chaining else {}),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -159,6 +161,8 @@ class StoreUnit(wiring.Component):
         step = Signal()
         advance = Signal()  # the bank's output register is free
         m.d.comb += [advance.eq(~write.valid | write.ready), self.busy.eq(reading | write.valid), step.eq(reading & advance)]
+        if self._design.chaining:
+            m.d.comb += self.last.eq(write.valid & ~reading)
         m.d.comb += write.payload.eq(self.read_data.word_select(shown, self._design.bus_bits))
         count_loop(m, last_beat, store.output_row_length, clear=self.start | step & last_beat, step=step, name="beat")
         count_loop(m, last_row, store.output_rows_last, clear=self.start, step=step & last_beat, name="row")

@@ -30,6 +30,9 @@ MEMORY_START_CYCLES = 1
 MEMORY_END_CYCLES = 1
 """From the cycle of a phase's last beat to the cycle in which the memory queue is seen to be done."""
 
+STORE_ON_CHIP_START_CYCLES = 1
+"""From a phase's first cycle to the cycle before the first beat of a store on chip; loads follow as if the phase began with its last."""
+
 COMPUTE_START_CYCLES = 2
 """From a phase's first cycle to the first cycle that issues an operand vector."""
 

@@ -71,7 +71,7 @@ def test_every_generated_part_is_in_a_page():
 
 
 DESIGNS = [
-    tables.EXAMPLE_DESIGN, Design(rows=1, cols=1), Design(rows=4, cols=4, lanes=3, psum_bytes=4096, bus_bits=128),
+    tables.EXAMPLE_DESIGN, Design(rows=1, cols=1), Design(rows=4, cols=4, lanes=3, psum_bytes=4096, bus_bits=128, chaining=True),
     Design(rows=2, cols=33, lanes=2, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=16, psum_bytes=4096),
     Design(rows=2, cols=3, weight_bits=4, activation_bits=1, multiplier="lut", accumulator_bits=16),
 ]

@@ -21,9 +21,12 @@ class Region:
     beats: int
 
 
+NOWHERE = Region(0, 0)
+
+
 @dataclass(frozen=True)
 class MemoryMap:
-    """Where everything lies in external memory, in beats."""
+    """Where everything lies in external memory, in beats. ``beats``: where it ends."""
 
     program: Region
     parameters: Region
@@ -55,12 +58,15 @@ def program_beats(bus_bits: int, words: int) -> int:
     return words * max(1, 32 // bus_bits)
 
 
-def compile_program(plan: TilePlan) -> Program:
-    """The program of a tiled layer. Raises InputError when program or data exceed what the hardware addresses."""
+def compile_program(plan: TilePlan, *, address: int = 0, following: Region = NOWHERE) -> Program:
+    """The program of a tiled layer. Raises InputError when program or data exceed what the hardware addresses.
+
+    ``address``: of the first beat in external memory. ``following``: the program that runs next, if any; needs ``design.chaining``.
+    """
     # The program's length does not depend on the addresses in it, nor on any other value.
     beats = program_beats(plan.design.bus_bits, len(compile_fields(plan).words()))
-    memory = _memory_map(plan, beats)
-    builder = _Compiler(plan, memory).builder
+    memory = memory_map(plan, beats, address)
+    builder = _Compiler(plan, memory, following).builder
     words = builder.words()
     assert program_beats(plan.design.bus_bits, len(words)) == beats
     return Program(tuple(words), beats, memory, builder.config_instructions + builder.tile_instructions, builder.tile_instructions)
@@ -68,20 +74,21 @@ def compile_program(plan: TilePlan) -> Program:
 
 def compile_fields(plan: TilePlan) -> ProgramBuilder:
     """The program of a plan at address 0: what its length can be read from."""
-    return _Compiler(plan, _memory_map(plan, 0)).builder
+    return _Compiler(plan, memory_map(plan, 0), NOWHERE).builder
 
 
-def _memory_map(plan: TilePlan, program: int) -> MemoryMap:
+def memory_map(plan: TilePlan, program: int, address: int = 0) -> MemoryMap:
+    """Where a layer's data lies behind its program of ``program`` beats at ``address``; what stays on chip has no beats."""
     layer = plan.layer
     count = {name: len(loop) for name, loop in plan.loops.items()}
     sizes = {
         "program": program,
         "parameters": count["S"] * count["K"] * parameter_stride(plan),
         "weights": count["S"] * count["K"] * count["C"] * weight_stride(plan),
-        "input": layer.B * layer.IY * layer.IX * plan.pixel_beats,
-        "output": layer.B * layer.OY * layer.OX * plan.output_pixel_beats,
+        "input": 0 if plan.input_is_kept else layer.B * layer.IY * layer.IX * plan.pixel_beats,
+        "output": 0 if plan.output_is_kept else layer.B * layer.OY * layer.OX * plan.output_pixel_beats,
     }
-    regions, address = {}, 0
+    regions = {}
     for name, beats in sizes.items():
         regions[name] = Region(address, beats)
         address += beats
@@ -103,9 +110,9 @@ def parameter_stride(plan: TilePlan) -> int:
 class _Compiler(FieldWriter):
     """Every field of a tiled layer."""
 
-    def __init__(self, plan: TilePlan, memory: MemoryMap) -> None:
+    def __init__(self, plan: TilePlan, memory: MemoryMap, following: Region) -> None:
         super().__init__(plan)
-        self.memory = memory
+        self.memory, self.following = memory, following
         self._layer()
         self._addresses()
         self._load()
@@ -143,7 +150,13 @@ class _Compiler(FieldWriter):
             "input_row_beats": y.step * layer.IX * plan.pixel_beats, "input_pixel_beats": x.step * plan.pixel_beats,
             "output_row_beats": layer.OX * plan.output_pixel_beats, "output_pixel_beats": plan.output_pixel_beats,
             "row_pattern": group.row_pattern,
+            "next_program_address": self.following.address, "next_program_beats": self.following.beats,
+            "store_on_chip": plan.output_is_kept, "next_span_last": 0, "next_band_rows": 0, "next_band_entries": 0,
         }
+        if plan.output_frame is not None:
+            frame = plan.output_frame
+            values |= {"output_row_beats": frame.row_entries, "output_pixel_beats": frame.pixel_entries,
+                       "next_span_last": frame.span_last, "next_band_rows": frame.band_rows, "next_band_entries": frame.band_entries}
         for name, value in values.items():
             self.constant(name, value)
         if has_columns(design):
@@ -156,36 +169,61 @@ class _Compiler(FieldWriter):
     def _addresses(self) -> None:
         plan, memory, tiling = self.plan, self.memory, self.plan.tiling
         layer, y, x, group = plan.layer, plan.y_axis, plan.x_axis, plan.grouping
-        row, pixel = layer.IX * plan.pixel_beats, plan.pixel_beats
-        input_at = self.running("input_at", memory.input.address - y.pad * row - x.pad * pixel, {
-            "B": layer.IY * row, "Y": tiling.ty * y.stride * y.step * row, "X": tiling.tx * x.stride * x.step * pixel,
-            "S": plan.input_format.beats(tiling.ts * group.words), "C": plan.input_format.beats(tiling.tc),
-        })
-        self.by_windows("input_address", input_at, {
-            "Y": [window.low * y.step * row for window in plan.y_windows],
-            "X": [window.low * x.step * pixel for window in plan.x_windows],
-        })
+        if not plan.input_is_kept:
+            row, pixel = layer.IX * plan.pixel_beats, plan.pixel_beats
+            input_at = self.running("input_at", memory.input.address - y.pad * row - x.pad * pixel, {
+                "B": layer.IY * row, "Y": tiling.ty * y.stride * y.step * row, "X": tiling.tx * x.stride * x.step * pixel,
+                "S": plan.input_format.beats(tiling.ts * group.words), "C": plan.input_format.beats(tiling.tc),
+            })
+            self.by_windows("input_address", input_at, {
+                "Y": [window.low * y.step * row for window in plan.y_windows],
+                "X": [window.low * x.step * pixel for window in plan.x_windows],
+            })
         channels, block = len(plan.loops["C"]), weight_stride(plan)
         self.by_base("weight_address", self.running("weights_at", memory.weights.address, {
             "C": block, "K": channels * block, "S": len(plan.loops["K"]) * channels * block}))
         block = parameter_stride(plan)
         self.by_base("parameter_address", self.running(
             "parameters_at", memory.parameters.address, {"K": block, "S": len(plan.loops["K"]) * block}))
-        row, pixel = layer.OX * plan.output_pixel_beats, plan.output_pixel_beats
-        self.by_base("output_address", self.running("output_at", memory.output.address, {
+        row, pixel, first, per_entry = layer.OX * plan.output_pixel_beats, plan.output_pixel_beats, memory.output.address, 1
+        if plan.output_frame is not None:  # entries of the input banks, which tiles of channels fill
+            frame = plan.output_frame
+            row, pixel, first, per_entry = frame.row_entries, frame.pixel_entries, frame.entry + frame.origin, \
+                plan.input_format.beats_per_entry
+            if "next_row_first" in self.builder.fields:
+                self.by_base("next_row_first", self.running("next_row", frame.row_first, {"Y": tiling.ty}))
+        self.by_base("output_address", self.running("output_at", first, {
             "B": layer.OY * row, "Y": tiling.ty * row, "X": tiling.tx * pixel,
-            "S": self._output_offset(tiling.ts * group.outputs), "K": self._output_offset(tiling.tk),
+            "S": output_beats(plan.design, tiling.ts * group.outputs) // per_entry,
+            "K": output_beats(plan.design, tiling.tk) // per_entry,
         }))
-
-    def _output_offset(self, channels: int) -> int:
-        """Beats before output channel ``channels`` of a pixel (a tile boundary)."""
-        return output_beats(self.plan.design, channels)
 
     def _load(self) -> None:
         plan = self.plan
-        self._when_loaded("load_input", INPUT_LOOPS, plan.input_is_resident)
+        first = {name: loop[0] for name, loop in plan.loops.items()}
+        if plan.input_is_kept:
+            self.constant("load_input", 0)
+        else:
+            self._when_loaded("load_input", INPUT_LOOPS, plan.input_is_resident)
         self._when_loaded("load_weights", WEIGHT_LOOPS, plan.weights_are_resident)
         self.when_moved("load_parameters", PARAMETER_LOOPS)
+        if not plan.input_is_kept:
+            self._load_input()
+        self.weight_slot = self._slot("weight_slot", "weight", plan.weight_slot)
+        self.by_base("weight_entry", self.weight_slot)
+        self.by_size("run_entries_last", "C", lambda c: plan.run_entries(c) - 1)
+        self.by_size("records_last", "K", lambda k: plan.records(k) - 1)
+        self.parameter_slot = self.toggling("parameter_slot", PARAMETER_LOOPS, plan.parameter_slot)
+        self.by_base("parameter_entry", self.parameter_slot)
+        if plan.tiling.ts > 1:
+            self.by_size("weight_beats", "S", lambda s: plan.weight_beats(s, first["K"], first["C"]))
+            self.by_size("parameter_beats", "S", lambda s: plan.parameter_beats(s, first["K"]))
+        else:
+            self.by_pair("weight_beats", ("K", "C"), lambda k, c: plan.weight_beats(first["S"], k, c))
+            self.by_size("parameter_beats", "K", lambda k: plan.parameter_beats(first["S"], k))
+
+    def _load_input(self) -> None:
+        plan = self.plan
         y, rows = plan.y_axis, plan.y_windows
         bands = {part: window.band for part, window in zip(plan.loops["Y"], rows, strict=True)}
         self.by_window("input_rows_last", "Y", [window.rows - 1 for window in rows])
@@ -210,18 +248,6 @@ class _Compiler(FieldWriter):
         self.by_size("input_entries_last", words, of_words(lambda s, c: plan.input_entries(s, c) - 1))
         self.input_slot = self._slot("input_slot", "input", plan.input_slot)
         self.by_windows("input_entry", self.input_slot, {"Y": [(window.low - window.shift) * plan.row_entries for window in rows]})
-        self.weight_slot = self._slot("weight_slot", "weight", plan.weight_slot)
-        self.by_base("weight_entry", self.weight_slot)
-        self.by_size("run_entries_last", "C", lambda c: plan.run_entries(c) - 1)
-        self.by_size("records_last", "K", lambda k: plan.records(k) - 1)
-        self.parameter_slot = self.toggling("parameter_slot", PARAMETER_LOOPS, plan.parameter_slot)
-        self.by_base("parameter_entry", self.parameter_slot)
-        if plan.tiling.ts > 1:
-            self.by_size("weight_beats", "S", lambda s: plan.weight_beats(s, first["K"], first["C"]))
-            self.by_size("parameter_beats", "S", lambda s: plan.parameter_beats(s, first["K"]))
-        else:
-            self.by_pair("weight_beats", ("K", "C"), lambda k, c: plan.weight_beats(first["S"], k, c))
-            self.by_size("parameter_beats", "K", lambda k: plan.parameter_beats(first["S"], k))
 
     def _when_loaded(self, name: str, loops: frozenset[str], resident: bool) -> None:
         if resident:
@@ -233,11 +259,18 @@ class _Compiler(FieldWriter):
         plan, design, group = self.plan, self.plan.design, self.plan.grouping
         words = plan.input_format.words_per_entry
         row, pixel = plan.row_entries * words, plan.pixel_entries * words
-        shifts = {"Y": [-window.shift * row for window in plan.y_windows], "X": [-window.shift * pixel for window in plan.x_windows]}
-        input_slot, weight_slot = self.input_slot, self.weight_slot
-        if words > 1:
-            input_slot = self._slot("input_word_slot", "input", plan.input_slot * words)
-        self.by_windows("input_word", input_slot, shifts)
+        if plan.input_entry is not None:  # every tile reads its part of one region
+            tiling, y, x = plan.tiling, plan.y_axis, plan.x_axis
+            self.by_base("input_word", self.running(
+                "input_word_at", plan.input_entry * words - plan.kept_shift * row - x.first * pixel,
+                {"Y": tiling.ty * y.stride * row, "X": tiling.tx * x.stride * pixel, "S": tiling.ts * group.words, "C": tiling.tc}))
+        else:
+            input_slot = self.input_slot
+            if words > 1:
+                input_slot = self._slot("input_word_slot", "input", plan.input_slot * words)
+            self.by_windows("input_word", input_slot, {"Y": [-window.shift * row for window in plan.y_windows],
+                                                       "X": [-window.shift * pixel for window in plan.x_windows]})
+        weight_slot = self.weight_slot
         words = plan.weight_format.words_per_entry
         if words > 1:
             weight_slot = self._slot("weight_word_slot", "weight", plan.weight_slot * words)

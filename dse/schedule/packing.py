@@ -6,7 +6,7 @@ tiles load them. `docs/memory.md` shows the layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,24 @@ def pack_memory(plan: TilePlan, program: Program, tensors: LayerTensors) -> Byte
 
     Raises nothing that the tensors could cause: check them with :func:`sim.golden.check_tensors`.
     """
-    bus_bytes = plan.design.bus_bits // 8
-    memory = program.memory
-    image = np.zeros(memory.beats * bus_bytes, np.uint8)
+    return pack_memories([plan], [program], [tensors])
+
+
+def pack_memories(plans: Sequence[TilePlan], programs: Sequence[Program], tensors: Sequence[LayerTensors]) -> Bytes:
+    """The memory image of layers that lie one behind the other; the input of one that is on chip already is not looked at."""
+    bus_bytes = plans[0].design.bus_bits // 8
+    image = np.zeros(programs[-1].memory.beats * bus_bytes, np.uint8)
 
     def put(address: int, data: Bytes) -> None:
         image[address * bus_bytes:address * bus_bytes + data.size] = data
 
-    put(memory.program.address, _pack_program(program, bus_bytes))
-    put(memory.input.address, _pack_input(plan, tensors.input))
-    _pack_weights(plan, memory, tensors, put)
-    _pack_parameters(plan, memory, tensors, put)
+    for plan, program, values in zip(plans, programs, tensors, strict=True):
+        memory = program.memory
+        put(memory.program.address, _pack_program(program, bus_bytes))
+        if not plan.input_is_kept:
+            put(memory.input.address, _pack_input(plan, values.input))
+        _pack_weights(plan, memory, values, put)
+        _pack_parameters(plan, memory, values, put)
     return image
 
 

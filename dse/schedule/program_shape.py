@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dse.schedule.compiler import compile_fields, program_beats
+from dse.schedule.frame import ANYWHERE
 from dse.schedule.tiling import Order, Part, TilePlan, Tiling, Window
 from hdl.design import Design
 from hdl.layer import Layer
@@ -22,7 +23,8 @@ class Pattern:
 
     ``tiled``: loops with several tiles, a subset of ``"SKBYXC"``. ``varying``: loops along which sizes differ. ``windows``: ``"Y"``,
     ``"X"`` where windows differ. ``grouped``: several supergroups a tile. ``stepped``: columns of the input are skipped.
-    ``dense``: whole output pixels lie side by side, without beats of padding.
+    ``dense``: whole output pixels lie side by side, without beats of padding. ``input_kept``, ``output_kept``: on chip, from the layer
+    before and for the next one.
     """
 
     order: Order
@@ -33,13 +35,15 @@ class Pattern:
     grouped: bool
     stepped: bool
     dense: bool
+    input_kept: bool = False
+    output_kept: bool = False
 
     @classmethod
     def of(cls, plan: TilePlan) -> Pattern:
         tiled = frozenset(name for name, loop in plan.loops.items() if len(loop) > 1)
         return cls(plan.tiling.order, plan.tiling.resident, tiled, frozenset(filter(plan.varies, tiled)),
                    frozenset(filter(plan.windows_vary, tiled & frozenset("YX"))), plan.tiling.ts > 1, plan.x_axis.step > 1,
-                   plan.output_is_dense)
+                   plan.output_is_dense, plan.input_is_kept, plan.output_is_kept)
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,8 @@ class _StandIn(TilePlan):
         self.pattern = pattern
         layer = Layer.conv(K=1, C=1, IY=8, IX=8, FY=1, FX=1, SX=2 if pattern.stepped else 1)
         super().__init__(design, layer, Tiling(ts=1, tk=1, tc=1, ty=layer.OY, tx=layer.OX))
+        self.input_entry = 0 if pattern.input_kept else None
+        self.output_frame = ANYWHERE if pattern.output_kept else None
         self.tiling = Tiling(ts=2 if pattern.grouped else 1, tk=1, tc=1, ty=1, tx=1, order=pattern.order, resident=pattern.resident)
 
         def parts(loop: str) -> tuple[Part, ...]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 from math import prod
 
+from dse.schedule.frame import Frame, every_row
 from hdl.design import Design
 from hdl.layer import Layer
 from hdl.mapping import Axis, Format, Grouping, ceil_div, channel_alignment, output_beats, x_axis, y_axis
@@ -92,7 +93,7 @@ class Window:
         return self.high - self.low
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
 def windows(axis: Axis, size: int, lanes: int) -> tuple[Window, ...] | str:
     """The windows of an axis cut into tiles of ``size`` outputs, or why the hardware cannot run them."""
     result = []
@@ -112,15 +113,25 @@ def windows(axis: Axis, size: int, lanes: int) -> tuple[Window, ...] | str:
 class TilePlan:
     """Everything about a tiled layer that both program and prediction are made from.
 
+    Parameters
+    ----------
+    input_entry: where in the input banks the layer before has put the whole input; None: tiles of it are loaded from memory.
+    output_frame: where the whole output goes as the input of the next layer; None: to memory. Both need ``design.chaining``.
+
     Raises
     ------
     IllegalTiling: tile boundaries that words, beats or the padding logic do not allow.
     """
 
-    def __init__(self, design: Design, layer: Layer, tiling: Tiling) -> None:
+    def __init__(self, design: Design, layer: Layer, tiling: Tiling, *, input_entry: int | None = None,
+                 output_frame: Frame | None = None) -> None:
         self.design, self.layer, self.tiling = design, layer, tiling
+        self.input_entry, self.output_frame = input_entry, output_frame
         self.grouping = group = Grouping.of(design, layer)
         self.y_axis, self.x_axis = y_axis(layer), x_axis(layer)
+        if self.input_is_kept:  # nothing is left out
+            self.y_axis = every_row(self.y_axis, layer.SY, layer.DY, layer.IY)
+            self.x_axis = every_row(self.x_axis, layer.SX, layer.DX, layer.IX)
         self.input_format, self.weight_format = Format.of(design, "input"), Format.of(design, "weight")
         self.loops = {
             "S": parts(group.count, tiling.ts), "K": parts(group.outputs, tiling.tk), "C": parts(group.words, tiling.tc),
@@ -157,6 +168,10 @@ class TilePlan:
                 raise IllegalTiling("output channels of a tile are no multiple of the drains of a lane")
         if count["C"] > 1 and not self.design.psum_bytes:
             raise IllegalTiling("channel tiles need a psum RAM")
+        entry = self.design.cols * self.design.words_per_entry("output")
+        for loop, channels in (("S", tiling.ts * group.outputs), ("K", tiling.tk)):
+            if self.output_is_kept and count[loop] > 1 and channels % entry:
+                raise IllegalTiling("output channels of a tile end inside an entry of the input banks")
 
     def _check_resident(self) -> None:
         """One loop must say alone whether a tile is on chip already: its flag is a table over that loop's classes."""
@@ -168,6 +183,8 @@ class TilePlan:
                 raise IllegalTiling("no input tile is visited again")
         elif len(several & PIXEL_LOOPS) != 1 or not several & WEIGHT_LOOPS:
             raise IllegalTiling("no weight tile is visited again along one loop")
+        if self.input_is_kept and self.input_is_resident:
+            raise IllegalTiling("the input is on chip already")
 
     def _windows(self, name: str, axis: Axis, size: int, lanes: int) -> tuple[Window, ...]:
         result = windows(axis, size, lanes)
@@ -182,7 +199,7 @@ class TilePlan:
         lengths = {
             "weights of a tile": self.weight_beats(first["S"], first["K"], first["C"]),
             "parameters of a tile": self.parameter_beats(first["S"], first["K"]),
-            "input row of a tile": columns * self.pixel_beats if self.input_is_contiguous else 0,
+            "input row of a tile": columns * self.pixel_beats if self.input_is_contiguous and not self.input_is_kept else 0,
             "output row of a tile": first["X"].size * self.output_tile_beats(first["S"], first["K"]),
         }
         for what, beats in lengths.items():
@@ -200,11 +217,14 @@ class TilePlan:
                 frames.append(min(span, window.high - lane * window.band * y.stride) - window.shift)
         self.frame_rows = max(frames)
         self.frame_columns = max(self.x_windows[at].rows for at in (0, len(self.x_windows) // 2, -1))
+        self.kept_shift = 0
         whole_words = group.count * group.words
         self.pixel_beats = self.input_format.beats(whole_words)  # of a whole pixel in external memory
         # The first part of every loop is as large as any.
         s, k, c = (self.loops[name][0] for name in "SKC")
         self.pixel_entries = self.input_entries(s, c)
+        if self.input_is_kept:
+            self._measure_kept_input()
         self.row_entries = self.frame_columns * self.pixel_entries
         self.input_slot = self.frame_rows * self.row_entries
         self.output_pixel_beats = design_output_pixel(design, layer.K)
@@ -213,6 +233,34 @@ class TilePlan:
         pixels = self.y_windows[0].band * self.loops["X"][0].size
         self.output_slot = pixels * self.output_tile_beats(s, k)
         self.psum_entries = pixels * self.groups_in_pixel(s, k) * design.drain_steps if len(self.loops["C"]) > 1 else 0
+
+    def _measure_kept_input(self) -> None:
+        """One region has the whole input: all channels and columns, and the rows of every tile's bands at one distance a lane."""
+        y, lanes = self.y_axis, self.design.lanes
+        self.pixel_entries = self.input_format.entries(self.grouping.count * self.grouping.words)
+        self.frame_columns = self.x_axis.count
+        self.kept_shift, self.frame_rows = y.first, y.count
+        if lanes > 1:
+            bands = {window.band for window in self.y_windows}
+            if len(bands) > 1:
+                raise IllegalTiling("lanes hold a kept input at the distance of a tile's bands, which must be one")
+            band = bands.pop() * y.stride
+            self.kept_shift = min(max(0, y.first - lane * band) for lane in range(lanes))
+            self.frame_rows = min(self.kept_span, y.first + y.count) - self.kept_shift
+
+    @property
+    def kept_span(self) -> int:
+        """With a kept input: grid rows from the first that lane 0 touches to its last."""
+        last = self.y_windows[-1]
+        return last.part.start * self.y_axis.stride + self.y_axis.span(last.band)
+
+    @property
+    def input_frame(self) -> Frame:
+        """The region of a kept input."""
+        assert self.input_entry is not None
+        band = self.y_windows[0].band * self.y_axis.stride
+        return Frame(self.input_entry, self.input_slot, (self.y_axis.first - self.kept_shift) * self.row_entries, self.row_entries,
+                     self.pixel_entries, self.y_axis.first, self.kept_span - 1, band, band * self.row_entries)
 
     def blocks(self, k: Part) -> int:
         """Array blocks of a supergroup's part of output channels, in one pass."""
@@ -249,7 +297,18 @@ class TilePlan:
         return self.input_format.entries(words)
 
     def input_beats(self, s: Part, c: Part) -> int:
-        return self.input_entries(s, c) * self.input_format.beats_per_entry
+        """Beats that travel for one pixel's part: none where the input is on chip."""
+        return 0 if self.input_is_kept else self.input_entries(s, c) * self.input_format.beats_per_entry
+
+    @property
+    def input_is_kept(self) -> bool:
+        """The layer before has left the whole input on chip."""
+        return self.input_entry is not None
+
+    @property
+    def output_is_kept(self) -> bool:
+        """The output stays on chip for the next layer."""
+        return self.output_frame is not None
 
     @property
     def input_is_contiguous(self) -> bool:
@@ -262,7 +321,7 @@ class TilePlan:
 
     @property
     def output_is_contiguous(self) -> bool:
-        return len(self.loops["K"]) == 1 and len(self.loops["S"]) == 1 and self.output_is_dense
+        return len(self.loops["K"]) == 1 and len(self.loops["S"]) == 1 and self.output_is_dense and not self.output_is_kept
 
     @property
     def output_is_dense(self) -> bool:
@@ -311,8 +370,9 @@ class TilePlan:
     def needs(self) -> dict[str, tuple[int, int]]:
         """Bank kind -> (entries needed, entries there)."""
         design = self.design
+        regions = self.tiles(INPUT_LOOPS) if self.input_is_resident else 1 if self.input_is_kept else self.slots(INPUT_LOOPS)
         entries = {
-            "input": self.input_slot * (self.tiles(INPUT_LOOPS) if self.input_is_resident else self.slots(INPUT_LOOPS)),
+            "input": self.input_slot * regions + (self.output_frame.entries if self.output_frame else 0),
             "weight": self.weight_slot * (self.tiles(WEIGHT_LOOPS) if self.weights_are_resident else self.slots(WEIGHT_LOOPS)),
             "output": self.output_slot * self.slots(OUTPUT_LOOPS),
             "parameter": self.parameter_slot * self.slots(PARAMETER_LOOPS),

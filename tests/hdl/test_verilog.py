@@ -19,7 +19,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import Design
-from hdl.verilog import TOP, _merge_alike, component_verilog, verilog_text
+from hdl.verilog import TOP, _merge_alike, component_verilog, verilog_text, without_brackets
 
 ROOT = Path(__file__).parent.parent.parent
 WAIVERS = ("WIDTHEXPAND", "WIDTHTRUNC", "CASEINCOMPLETE", "UNUSEDSIGNAL", "PROCASSINIT", "DECLFILENAME")
@@ -28,6 +28,7 @@ DESIGNS = {
     "w1a1": Design(rows=3, cols=24, lanes=2, weight_bits=1, activation_bits=1, accumulator_bits=16, multiplier="lut"),
     "w4a8": Design(rows=4, cols=2, weight_bits=4, accumulate="per_column", psum_bytes=4096, bus_bits=32, drains=2,
                    output_multiplier="dsp"),
+    "chaining": Design(rows=2, cols=4, lanes=2, activation_bits=4, chaining=True, counters=False),
     "w16a2": Design(rows=2, cols=3, lanes=2, weight_bits=16, activation_bits=2, multiplier="lut", output_multiplier="lut",
                     counters=False),
 }
@@ -146,6 +147,18 @@ class Nothing(wiring.Component):
         m = Module()
         m.d.comb += self.b.eq(~self.a)
         return m
+
+
+def test_no_signal_is_called_like_a_bit_of_another():
+    for name in DESIGNS:
+        assert not re.search(r"\\\S*\] ", emitted(name)), name
+    assert "\\write_data$" in emitted("w8a8")  # escaped names there are
+
+
+def test_brackets_in_names():
+    text = "wire [3:0] \\x[0] ;\nwire [1:0] \\x$3[1][2] ;\nwire x__1, \\y.z ;\nassign \\x[1] = \\x[0] [2] & x[3] ;\n"
+    assert without_brackets(text) == (
+        "wire [3:0] \\x__0 ;\nwire [1:0] \\x$3__1__2 ;\nwire x__1, \\y.z ;\nassign \\x__1_ = \\x__0 [2] & x[3] ;\n")
 
 
 def test_modules_that_are_alike_become_one():
