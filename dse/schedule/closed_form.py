@@ -7,6 +7,7 @@ derives the kinds. Equal to :func:`dse.schedule.predict.predict`, to the tile gr
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dse.schedule.axes import FIRST, LAST, Booleans, ChannelCuts, Floats, SpatialCuts
 from dse.schedule.phase_kinds import Factor, Key, Kind, Structure, kinds, store_key
-from dse.schedule.program_shape import Pattern, program_shape
+from dse.schedule.program_shape import Pattern, _config, program_shape
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Order
 from hdl.design import Design
 from hdl.drain import drain_cycles, tail_cycles
@@ -160,27 +161,10 @@ class ClosedForm:
         Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions. It holds
         at least what occurs here; ``programs`` given, nothing else can.
         """
-        design, layer, c = self.run.design, self.run.layer, self.channels
-
-        def varies(values: Floats, count: Floats) -> Booleans:
-            return (count > 1) & (values[FIRST] != values[LAST])
-
-        codes = (varies(c.groups, c.s_count) + 2 * varies(c.channels, c.k_count) + 4 * varies(c.vectors, c.c_count) + 8 * (c.ts > 1),
-                 self.y.varies + 2 * self.y.windows_vary, self.x.varies + 2 * self.x.windows_vary)
+        codes = channel_codes(self.channels), spatial_codes(self.y), spatial_codes(self.x)
         if self._programs is not None:
             return *codes, self._programs
-        stepped = x_axis(layer).step > 1
-        dense = output_beats(design, layer.K) == Format.of(design, "output").beats(-(-layer.K // design.cols))
-        table = _program_table(design, self.structure, stepped, dense)
-        for a, b, d in product(*(np.unique(code).tolist() for code in codes)):
-            if np.isnan(table[a, b, d, 0]):
-                varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
-                pattern = Pattern(self.structure.order, self.structure.resident, frozenset(self.structure.loops),
-                                  frozenset(loop for loop, differs in varying.items() if differs),
-                                  frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), stepped, dense)
-                shape = program_shape(design, pattern)
-                table[a, b, d] = (shape.words if shape.fits else inf, shape.beats(design.bus_bits), shape.first_instructions,
-                                  shape.tile_instructions)
+        table = program_tables(self.run.design, self.run.layer).of(self.structure, *(np.unique(code).tolist() for code in codes))
         return *codes, table.reshape(-1, 4)
 
     @cached_property
@@ -322,7 +306,65 @@ class ClosedForm:
         return (most <= MAX_BURST_BEATS) & np.isfinite(self._program[0])
 
 
+def channel_codes(c: ChannelCuts) -> Codes:
+    """What of channel cuts the length of a program depends on: 0 to 15."""
+
+    def varies(values: Floats, count: Floats) -> Booleans:
+        return (count > 1) & (values[FIRST] != values[LAST])
+
+    result: Codes = varies(c.groups, c.s_count) + 2 * varies(c.channels, c.k_count) + 4 * varies(c.vectors, c.c_count) + 8 * (c.ts > 1)
+    return result
+
+
+def spatial_codes(cuts: SpatialCuts) -> Codes:
+    """The same of row or column cuts: 0 to 3."""
+    result: Codes = cuts.varies + 2 * cuts.windows_vary
+    return result
+
+
+class ProgramTables:
+    """Lengths of the programs of all designs and layers of a kind, filled in as they are asked for."""
+
+    def __init__(self, stepped: bool, dense: bool) -> None:
+        self._stepped, self._dense = stepped, dense
+        self._tables: dict[Structure, Floats] = {}
+        self.design: Design | None = None  # any of that kind
+
+    def of(self, structure: Structure, channels: list[int], rows: list[int], columns: list[int]) -> Floats:
+        """Shape (16, 4, 4, 4), by codes, filled in for at least these: see :attr:`ClosedForm.program_codes`."""
+        table = self._tables.get(structure)
+        if table is None:
+            table = self._tables[structure] = np.full((16, 4, 4, 4), nan)
+        for a, b, d in product(channels, rows, columns):
+            if np.isnan(table[a, b, d, 0]):
+                table[a, b, d] = self._lengths(structure, a, b, d)
+        return table
+
+    def _lengths(self, structure: Structure, a: int, b: int, d: int) -> tuple[float, ...]:
+        assert self.design is not None
+        varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
+        pattern = Pattern(structure.order, structure.resident, frozenset(structure.loops),
+                          frozenset(loop for loop, differs in varying.items() if differs),
+                          frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), self._stepped,
+                          self._dense)
+        shape = program_shape(self.design, pattern)
+        return (shape.words if shape.fits else inf, shape.beats(self.design.bus_bits), shape.first_instructions, shape.tile_instructions)
+
+
+def program_tables(design: Design, layer: Layer) -> ProgramTables:
+    """Shared by all designs and layers whose programs are as long."""
+    dense = output_beats(design, layer.K) == Format.of(design, "output").beats(-(-layer.K // design.cols))
+    return _design_tables(design, x_axis(layer).step > 1, dense)
+
+
 @lru_cache(maxsize=4096)
-def _program_table(design: Design, structure: Structure, stepped: bool, dense: bool) -> Floats:
-    """Filled in as it is used; see :meth:`ClosedForm.program_codes`."""
-    return np.full((16, 4, 4, 4), nan)
+def _design_tables(design: Design, stepped: bool, dense: bool) -> ProgramTables:
+    tables = _kind_tables(_config(design), design.bus_bits, stepped, dense)
+    tables.design = tables.design or design
+    return tables
+
+
+@lru_cache(maxsize=256)
+def _kind_tables(config: Hashable, bus_bits: int, stepped: bool, dense: bool) -> ProgramTables:
+    """``config``: all that :func:`program_shape` looks at in a design."""
+    return ProgramTables(stepped, dense)

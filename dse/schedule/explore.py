@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dse.schedule.axes import Booleans, Floats, Sizes, channel_cuts, spatial_cuts
 from dse.schedule.closed_form import Run
 from dse.schedule.factors import Block, Index, Some
+from dse.schedule.kernel import KernelSearch, library
 from dse.schedule.phase_kinds import structures
 from dse.schedule.tiling import Tiling
 from hdl.compatibility import check_layer
@@ -32,6 +33,8 @@ BANKS = ("input", "weight", "output", "psum")
 """The columns of an array of bank depths."""
 CYCLE_TOLERANCE = 0.01
 """With ``Objective.BOTH``, mappings within this share of the fewest cycles compete on bytes."""
+COMPILED = True
+"""Searches use the compiled kernel where there is one; the results are the same."""
 CHUNK = 1 << 16
 """Tilings bounded at a time: so many fit a processor's cache."""
 ROUND = 1 << 19
@@ -108,29 +111,27 @@ class LayerSpace:
     def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH) -> Mappings:
         """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none."""
         depths = np.asarray(depths, np.int64)
-        rows, inverse = np.unique(depths, axis=0, return_inverse=True)
-        found = {name: np.zeros(len(rows), np.int64) for name in FIGURES}
+        rows, inverse = _distinct(depths.tobytes())
+        found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
         compared = 0
         for design, which in self._alike(rows):
-            search = _Search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
-            best, compared = search.best(), compared + search.compared
-            for at, choice in zip(which.tolist(), best.tolist(), strict=True):
-                if choice < 0:
-                    reasons[at] = search.missing(depths=rows[at])
-            chosen, place = np.unique(best[best >= 0], return_inverse=True)
-            for name, values in search.figures(chosen).items():
-                found[name][which[best >= 0]] = values[place]
-            index[which[best >= 0]] = len(tilings) + place
+            search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
+            best = search.best()
+            compared += search.compared
+            fits = best >= 0
+            if not fits.all():
+                reasons |= _missing(search, which[~fits], rows)
+            chosen, place = np.unique(best[fits], return_inverse=True)
+            found[:, which[fits]] = search.figures(chosen)[:, place]
+            index[which[fits]] = len(tilings) + place
             tilings += search.tilings(chosen)
-        inverse = inverse.reshape(-1)
-        return Mappings(index[inverse] >= 0, **{name: values[inverse] for name, values in found.items()}, tiling_index=index[inverse],
-                        tilings=tuple(tilings), compared=compared,
-                        reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons})
+        found, index = found[:, inverse], index[inverse]
+        return Mappings(index >= 0, **dict(zip(FIGURES, found, strict=True)), tiling_index=index, tilings=tuple(tilings), compared=compared,
+                        reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons} if reasons else {})
 
     def smallest_needs(self, timing: MemoryTiming) -> Integers:
-        """Entries of the banks in the order of ``BANKS``, then of the parameter bank, that every way to cut the channels needs at
-        least; (5, n)."""
+        """Entries that each way to cut the channels needs at least: (5, n), in the order of ``BANKS``, then the parameter bank."""
         blocks = _blocks(Run(self.design, self.layer, timing), self.sizes, np.inf)
         needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
         return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
@@ -138,17 +139,41 @@ class LayerSpace:
     def _alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
         """Rows whose programs have the same fields, with a design of that kind."""
         base = self.design
-        slots = {kind: (base.words_per_entry(kind) - 1).bit_length() for kind in ("input", "weight")}
+        kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
+        for bit, kind in ((2, "input"), (4, "weight")):
+            bits = IMMEDIATE_BITS - (base.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
+            kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
+        for kind_number in dict.fromkeys(kinds.tolist()):
+            which = np.flatnonzero(kinds == kind_number)
+            yield _with_depths(base, tuple(rows[which[0]].tolist())), which
 
-        def kind_of(row: list[int]) -> tuple[bool, ...]:
-            wide = (max(1, (depth - 1).bit_length()) + slots[kind] > IMMEDIATE_BITS for depth, kind in zip(row, slots, strict=False))
-            return bool(row[3]), *wide
 
-        groups: dict[tuple[bool, ...], list[int]] = {}
-        for at, row in enumerate(rows.tolist()):
-            groups.setdefault(kind_of(row), []).append(at)
-        for which in groups.values():
-            yield design_with_depths(base, rows[which[0]].tolist()), np.array(which)
+def _search(run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> _Search | KernelSearch:
+    """Compiled where it can be. What one search of all sizes takes is not worth the compiler's time: it uses what is there."""
+    kernel = library(build=sizes is Sizes.EVEN) if COMPILED else None
+    if kernel is None:
+        return _Search(run, depths, objective, sizes)
+    tolerance = 1 + CYCLE_TOLERANCE if objective is Objective.BOTH else 1.0
+    return KernelSearch(kernel, run, _plain(run.design), depths, objective, tolerance, sizes)
+
+
+@lru_cache(maxsize=64)
+def _distinct(depths: bytes) -> tuple[Integers, Index]:
+    """(the distinct rows, of each row the place among them); a sweep asks for the same ones layer by layer."""
+    rows, inverse = np.unique(np.frombuffer(depths, np.int64).reshape(-1, len(BANKS)), axis=0, return_inverse=True)
+    return rows, inverse.reshape(-1)
+
+
+def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> dict[int, Missing]:
+    """Why these rows of depths hold nothing, by their index."""
+    depths = np.concatenate([rows[which], np.full((len(which), 1), FIXED_DEPTHS["parameter"])], axis=1).astype(np.float64)
+    closest = search.closest(depths)
+    by_share = np.argsort(-closest / np.maximum(depths, 0.5), axis=1, kind="stable")
+    kinds, result = (*BANKS, "parameter"), {}
+    for at, order, needs, have in zip(which.tolist(), by_share.tolist(), closest.astype(int).tolist(), depths.astype(int).tolist(),
+                                      strict=True):
+        result[at] = Missing(tuple((kinds[bank], needs[bank], have[bank]) for bank in order if needs[bank] > have[bank]))
+    return result
 
 
 def design_with_depths(design: Design, depths: list[int]) -> Design:
@@ -158,11 +183,20 @@ def design_with_depths(design: Design, depths: list[int]) -> Design:
                             for kind, depth in zip(BANKS, depths, strict=True)})
 
 
+@lru_cache(maxsize=1024)
+def _with_depths(design: Design, depths: tuple[int, ...]) -> Design:
+    return design_with_depths(design, list(depths))
+
+
+@lru_cache(maxsize=1024)
+def _plain(design: Design) -> Design:
+    """What cuts depend on, the array alone: one entry of their caches serves every clock and all banks."""
+    return design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
+
+
 def _blocks(run: Run, sizes: Sizes, weight_depth: float) -> list[Block]:
     """All tilings of a layer whose weights fit banks of that depth, by structure."""
-    design, layer = run.design, run.layer
-    # Cuts depend on the array alone: one entry of their cache serves every clock and all banks.
-    plain = design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
+    design, layer, plain = run.design, run.layer, _plain(run.design)
     channels = channel_cuts(plain, layer, sizes)
     channels = channels.take(channels.weight_slot <= weight_depth)
     y, x = spatial_cuts(y_axis(layer), design.lanes, sizes), spatial_cuts(x_axis(layer), 1, sizes)
@@ -325,9 +359,9 @@ class _Search:
 
     # -- results ----------------------------------------------------------------------------------------------------------
 
-    def figures(self, chosen: Integers) -> dict[str, Integers]:
-        """Of the chosen candidates."""
-        result = {name: np.zeros(len(chosen), np.int64) for name in FIGURES}
+    def figures(self, chosen: Integers) -> Floats:
+        """Of the chosen candidates: (6, n), in the order of ``FIGURES``."""
+        result = np.zeros((len(FIGURES), len(chosen)))
         if not len(chosen):
             return result
         assert self.candidates is not None
@@ -336,8 +370,8 @@ class _Search:
             which = few.block == number
             form = self.blocks[number].points(few.m[which], few.p[which])
             values = (form.cycles, form.beats_read, form.stored_beats, form.issue_cycles, form.memory_bound_cycles, form.drain_bound_cycles)
-            for name, value in zip(FIGURES, values, strict=True):
-                result[name][which] = value
+            for row, value in zip(result, values, strict=True):
+                row[which] = value
         return result
 
     def tilings(self, chosen: Integers) -> list[Tiling]:
@@ -347,18 +381,17 @@ class _Search:
             result.append(self.blocks[int(self.candidates.block[at])].tiling(int(self.candidates.m[at]), int(self.candidates.p[at])))
         return result
 
-    def missing(self, depths: Integers) -> Missing:
-        """Why banks of these depths hold nothing."""
-        have = np.array([*depths.tolist(), FIXED_DEPTHS["parameter"]], np.float64)
-        closest, result = np.inf, Missing()
-        for needs in self._smallest:
-            ratio = needs / np.maximum(have, 0.5)[:, None]
-            worst = ratio.max(axis=0)
-            at = int(worst.argmin())
-            if worst[at] < closest:
-                closest = float(worst[at])
-                short = [kind for kind in np.argsort(-ratio[:, at], kind="stable").tolist() if needs[kind, at] > have[kind]]
-                result = Missing(tuple(((*BANKS, "parameter")[kind], int(needs[kind, at]), int(have[kind])) for kind in short))
+    def closest(self, depths: Floats) -> Floats:
+        """Entries that the tiling needs which comes closest to banks of these depths, the parameters' last: both (n, 5). Negative where
+        there is no tiling."""
+        result = np.full(depths.shape, -1.0)
+        for row, have in zip(result, depths, strict=True):
+            least = np.inf
+            for needs in self._smallest:
+                worst = (needs / np.maximum(have, 0.5)[:, None]).max(axis=0)
+                at = int(worst.argmin())
+                if worst[at] < least:
+                    least, row[:] = float(worst[at]), needs[:, at]
         return result
 
     @cached_property

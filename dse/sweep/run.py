@@ -13,6 +13,7 @@ from typing import Any
 from boards.errors import InputError
 from boards.schema import Board
 from dse.schedule.explore import Objective
+from dse.schedule.kernel import library
 from dse.sweep import inputs as made_from
 from dse.sweep.chunks import CHUNK_POINTS, Chunk, Job, compute, cut, families_a_chunk
 from dse.sweep.constraints import explain_none
@@ -103,6 +104,7 @@ def sweep(workload: Network | Layer | Workload, boards: Sequence[Board], space: 
         chunks, dropped = _chunks(listed, spaces, chunk_points, chunk_families)
         with directory.opened():
             job = Job(listed, directory.key, tuple(made_from.versions().items()))
+            library(build=True)  # once, not in every worker
             _compute_missing(directory, job, chunks, workers, scheduler, progress, notify)
             if stage:
                 stage("merging")

@@ -1,0 +1,262 @@
+"""The search of :mod:`dse.schedule.explore` as compiled code (``kernel.cpp``), which needs a tenth of NumPy's time or less.
+
+This module compiles it, and lays out what it works on: tables of cuts, structures with their kinds of phases, program lengths. All are
+cached, since a sweep meets the same ones again and again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, channel_cuts, spatial_cuts
+from dse.schedule.closed_form import ProgramTables, Run, channel_codes, program_tables, spatial_codes
+from dse.schedule.phase_kinds import Structure, kinds, structures
+from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
+from hdl.design import FIXED_DEPTHS, Design
+from hdl.errors import InputError
+from hdl.layer import Layer
+from hdl.mapping import Axis, Format, x_axis, y_axis
+from hdl.timing import (
+    EVALUATION_CYCLES,
+    FETCH_END_CYCLES,
+    FIRST_EVALUATION_CYCLES,
+    INSTRUCTION_CYCLES,
+    MEMORY_END_CYCLES,
+    MEMORY_START_CYCLES,
+    MIN_MEMORY_LATENCY_CYCLES,
+    PHASE_CHANGE_CYCLES,
+    START_CYCLES,
+)
+from sim.memory import MemoryTiming
+
+Integers = NDArray[np.int64]
+SOURCE = Path(__file__).with_name("kernel.cpp")
+# The last one: a product and a sum are rounded one by one, as NumPy does it.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-ffp-contract=off")
+GOALS = ("both", "cycles", "bytes")
+LOOPS = "SKCBYX"  # by bit
+FACTORS = ("rest", "inner", "tail", "three")
+MOST_MOVES, MOST_LIMITS = 128, 32  # of a structure's kinds of phases: kernel.cpp has room for so many
+
+# -- the library -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def library(build: bool) -> ctypes.CDLL | None:
+    """The compiled kernel; None where it is not in the cache and not to be built, or there is no compiler that builds it."""
+    try:
+        path = _find(build)
+        found = None if path is None else ctypes.CDLL(str(path))
+    except (InputError, OSError):  # CXX is no command, the disk is full, nothing in that directory can be run: then without
+        found = None
+    if found is not None:
+        pointer = ctypes.c_void_p
+        found.nearmac_search.argtypes, found.nearmac_search.restype = [pointer] * 13, ctypes.c_int64
+        found.nearmac_missing.argtypes, found.nearmac_missing.restype = [pointer] * 7 + [ctypes.c_int64, pointer], None
+    return found
+
+
+def _find(build: bool) -> Path | None:
+    from sim import verilator_build as tools  # it takes long to import what else that module needs
+    from sim.artifacts import digest, open_cache
+
+    compiler = tools._compiler()
+    if compiler is None:
+        return None
+    flags = (*FLAGS, "-march=native") if tools._accepts_native(compiler) else FLAGS
+    key = digest("kernel", SOURCE.read_bytes(), *flags, *compiler, tools._version(compiler), tools._cpu())
+    artifacts = open_cache(lambda message: print(f"nearmac: {message}", file=sys.stderr))
+    path = artifacts.find(key, ".so")
+    if path is not None or not build:
+        return path
+    with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
+        target = Path(name) / "kernel.so"
+        done = subprocess.run([*compiler, *flags, "-o", str(target), str(SOURCE)], capture_output=True)
+        return artifacts.add(key, target.read_bytes(), ".so") if done.returncode == 0 else None
+
+
+def _at(values: NDArray[Any]) -> int:
+    """Address of a contiguous array."""
+    address: int = values.__array_interface__["data"][0]
+    return address
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _rows(cuts: Cuts, *more: NDArray[Any]) -> Floats:
+    """One row a cut: its fields in their order, those by class four numbers each; then ``more``."""
+    return np.ascontiguousarray(np.vstack([*cuts.arrays(), *more]).T, np.float64)
+
+
+@lru_cache(maxsize=512)
+def _spatial_rows(axis: Axis, lanes: int, sizes: Sizes) -> tuple[Floats, bytes]:
+    """(rows: Cut of kernel.cpp; for one tile and for several, which codes occur: a bit each)."""
+    cuts = spatial_cuts(axis, lanes, sizes)
+    codes = spatial_codes(cuts)
+    rows = _rows(cuts, codes)[:, [*range(17), 19]]  # without ``varies`` and ``windows_vary``, which are the code
+    return np.ascontiguousarray(rows), _occurring((cuts.count > 1) * 4 + codes, 2, 4)
+
+
+@lru_cache(maxsize=256)
+def _channel_rows(design: Design, layer: Layer, sizes: Sizes) -> tuple[Floats, bytes]:
+    """(rows: Channel of kernel.cpp; for each set of tiled loops, which codes occur: a bit each)."""
+    cuts: ChannelCuts = channel_cuts(design, layer, sizes)
+    codes = channel_codes(cuts)
+    tiled = (cuts.s_count > 1) * 4 + (cuts.k_count > 1) * 2 + (cuts.c_count > 1)
+    return _rows(cuts, codes, tiled), _occurring(tiled * 16 + codes, 8, 16)
+
+
+def _occurring(codes: Integers, rows: int, columns: int) -> bytes:
+    return (np.bincount(codes, minlength=rows * columns).reshape(rows, columns) > 0).tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """The structures of a layer; of each its flattened form, and the channel, row and column codes of its programs."""
+
+    structures: tuple[Structure, ...]
+    flat: tuple[NDArray[np.int32], ...]
+    addresses: NDArray[np.uint64]
+    codes: tuple[tuple[list[int], list[int], list[int]], ...]
+
+
+@lru_cache(maxsize=1024)
+def _plan(batch: int, channels: bytes, y: bytes, x: bytes) -> _Plan:
+    """In the order of the blocks in :mod:`dse.schedule.explore`."""
+    occurring = [[[code for code, there in enumerate(row) if there] for row in zip(*[iter(data)] * columns, strict=True)]
+                 for data, columns in ((channels, 16), (y, 4), (x, 4))]
+    found, codes = list[Structure](), []
+    for tiled, y_tiled, x_tiled in product(range(8), (False, True), (False, True)):
+        some = occurring[0][tiled], occurring[1][y_tiled], occurring[2][x_tiled]
+        if all(some):
+            new = structures(batch, (bool(tiled & 4), bool(tiled & 2), bool(tiled & 1)), y_tiled, x_tiled)
+            found += new
+            codes += [some] * len(new)
+    flat = tuple(map(_flattened, found))
+    return _Plan(tuple(found), flat, np.array([_at(each) for each in flat], np.uint64), tuple(codes))
+
+
+@lru_cache(maxsize=1024)
+def _flattened(structure: Structure) -> NDArray[np.int32]:
+    """Structure of kernel.cpp with its Moved, Limit and kinds."""
+    moves: dict[tuple[int, ...], int] = {}
+    limits: dict[tuple[int, ...], int] = {}
+    phases: list[int] = []
+
+    def key(values: tuple[int, ...] | None, length: int) -> tuple[int, ...]:
+        return (0,) * (length + 1) if values is None else (1, *values)
+
+    for kind in kinds(structure):
+        inputs, weights, parameters = kind.load
+        moved = key(weights, 3) + key(parameters, 2) + key(inputs, 3) + key(kind.store, 3)
+        limit = (*key(kind.compute, 5), int(kind.evaluates))
+        phases.append(moves.setdefault(moved, len(moves)) if any((inputs, weights, parameters, kind.store)) else -1)
+        phases += [limits.setdefault(limit, len(limits)), len(kind.counts)]
+        for factors in kind.counts:
+            phases += [len(factors), *(LOOPS.index(loop) * len(FACTORS) + FACTORS.index(count) for loop, count in factors)]
+    assert len(moves) <= MOST_MOVES and len(limits) <= MOST_LIMITS
+    loops, pixels_outer = set(structure.loops), structure.order is Order.PIXELS_OUTER
+    header = [
+        sum(bit for loop, bit in (("S", 4), ("K", 2), ("C", 1)) if loop in loops), sum(1 << LOOPS.index(loop) for loop in loops),
+        pixels_outer, structure.resident,
+        bool(set(structure.repeats(WEIGHT_LOOPS, structure.resident and pixels_outer)) & PIXEL_LOOPS),
+        bool(set(structure.repeats(PARAMETER_LOOPS, False)) & PIXEL_LOOPS),
+        "K" in structure.repeats(INPUT_LOOPS, structure.resident and not pixels_outer),
+        {None: 0, "K": 1}.get(structure.revisiting_loop, 2), len(moves), len(limits), len(kinds(structure))]
+    return np.array([*map(int, header), *(value for table in (moves, limits) for row in table for value in row), *phases], np.int32)
+
+
+@lru_cache(maxsize=2048)
+def _program_addresses(tables: ProgramTables, plan: _Plan) -> tuple[NDArray[np.uint64], list[Floats]]:
+    """Of the program lengths of each structure, and what they are addresses of."""
+    found = [tables.of(structure, *codes) for structure, codes in zip(plan.structures, plan.codes, strict=True)]
+    return np.array([_at(table) for table in found], np.uint64), found
+
+
+@lru_cache(maxsize=64)
+def _levels(depths: bytes) -> tuple[list[int], Floats, NDArray[np.int32]]:
+    """Of rows of four depths: (how many levels each bank has, all levels, the rows' levels)."""
+    columns = np.frombuffer(depths, np.int64).reshape(-1, 4).T
+    levels, places = zip(*(np.unique(column, return_inverse=True) for column in columns), strict=True)
+    return list(map(len, levels)), np.concatenate(levels).astype(np.float64), np.stack(places, axis=1).astype(np.int32)
+
+
+@lru_cache(maxsize=1024)
+def _array_constants(design: Design) -> tuple[int, int, int, int]:
+    """Drain and fixed compute cycles, beats of a channel's parameters, steps of a drain."""
+    run = Run(design, Layer.linear(K=1, C=1), MemoryTiming(MIN_MEMORY_LATENCY_CYCLES, 1, 1))  # the design alone matters
+    return run.drain, run.fixed_compute_cycles, design.parameter_beats, design.drain_steps
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
+
+
+class KernelSearch:
+    """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results; ``plain``: the design as the cuts' caches know it."""
+
+    def __init__(self, kernel: ctypes.CDLL, run: Run, plain: Design, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
+        design, layer, timing = run.design, run.layer, run.timing
+        self._kernel, self._run, self._goal = kernel, run, GOALS.index(goal)
+        self._depths = depths
+        self._channels, channels = _channel_rows(plain, layer, sizes)
+        (self._ys, y), (self._xs, x) = (
+            _spatial_rows(axis, lanes, sizes) for axis, lanes in ((y_axis(layer), design.lanes), (x_axis(layer), 1)))
+        self._plan = _plan(min(layer.B, 2), channels, y, x)
+        group = run.grouping
+        row_beats = Format.of(design, "input").beats(group.count * group.words) if x_axis(layer).step == 1 else 0
+        drain, fixed_compute, parameter_beats, drain_steps = _array_constants(design)
+        self._constants = np.array([
+            drain, fixed_compute, parameter_beats, group.passes, drain_steps, layer.B, layer.OY, layer.OX,
+            timing.latency_cycles, timing.num, timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"], MEMORY_START_CYCLES,
+            MEMORY_END_CYCLES, PHASE_CHANGE_CYCLES, START_CYCLES + FETCH_END_CYCLES + FIRST_EVALUATION_CYCLES + PHASE_CHANGE_CYCLES,
+            INSTRUCTION_CYCLES, EVALUATION_CYCLES, tolerance], np.float64)
+        self.compared = 0
+        self._tilings, self._figures = np.zeros((0, 4), np.int32), np.zeros((0, 6))
+
+    def _sizes(self, *more: int) -> Integers:
+        return np.array([self._goal, len(self._channels), len(self._ys), len(self._xs), len(self._plan.structures), *more], np.int64)
+
+    def best(self) -> Integers:
+        """For each row of depths the index of its tiling, or -1."""
+        count = len(self._depths)
+        counts, levels, wanted = _levels(self._depths.tobytes())
+        place, compared = np.empty(count, np.int32), np.zeros(1, np.int64)
+        tilings, figures = np.empty((count, 4), np.int32), np.empty((count, 6))
+        programs, _ = _program_addresses(program_tables(self._run.design, self._run.layer), self._plan)
+        tables = self._channels, self._ys, self._xs, self._plan.addresses
+        arrays = (self._constants, self._sizes(count, *counts), *tables, programs, levels, wanted, place, tilings, figures,
+                  compared)
+        found = self._kernel.nearmac_search(*(_at(array) for array in arrays))
+        self.compared, self._tilings, self._figures = int(compared[0]), tilings[:found], figures[:found]
+        return place.astype(np.int64)
+
+    def figures(self, chosen: Integers) -> Floats:
+        """(6, n): cycles, beats read and written, issue, memory bound, drain bound cycles."""
+        return self._figures[chosen].T
+
+    def tilings(self, chosen: Integers) -> list[Tiling]:
+        numbers, m, y, x = self._tilings[chosen].T
+        sizes = np.column_stack([self._channels[m, :3], self._ys[y, 0], self._xs[x, 0]]).astype(int).tolist()
+        used = [self._plan.structures[number] for number in numbers.tolist()]
+        return [Tiling(ts=ts, tk=tk, tc=tc, ty=ty, tx=tx, order=structure.order, resident=structure.resident)
+                for structure, (ts, tk, tc, ty, tx) in zip(used, sizes, strict=True)]
+
+    def closest(self, depths: Floats) -> Floats:
+        """Entries that the tiling needs which comes closest to banks of these depths, the parameters' last: both (n, 5). Negative where
+        there is no tiling."""
+        result = np.empty(depths.shape)
+        arrays = (self._constants, self._sizes(), self._channels, self._ys, self._xs, self._plan.addresses, depths)
+        self._kernel.nearmac_missing(*(_at(array) for array in arrays), len(depths), _at(result))
+        return result
