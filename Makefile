@@ -23,12 +23,12 @@ $(VENV)/.stamp: pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
-# build/ is removed on both sides: setuptools would put its stale files into the wheel.
+# Removed on both sides: setuptools would put the stale files in there into the wheel.
 $(RUN)/.stamp: pyproject.toml $(SOURCES)
-	rm -rf build
+	rm -rf build/lib build/bdist.*
 	$(PYTHON) -m venv $(RUN)
 	$(RUN)/bin/python -m pip install --quiet .
-	rm -rf build
+	rm -rf build/lib build/bdist.*
 	touch $@
 
 clean:

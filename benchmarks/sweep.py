@@ -2,9 +2,10 @@
 
 Prints, for one process and for all processors together:
 
-* exact closed-form evaluations a second: cycles and bytes of (design, layer, tiling), over whole grids of even tilings of ResNet-18's layers;
-* tilings decided a second and design points a second: the optimum of every ResNet-18 layer for every bank configuration of families drawn from
-  the default space of a board;
+* exact closed-form evaluations a second: cycles and bytes of (design, layer, tiling), over whole grids of even tilings of ResNet-18's
+  layers;
+* tilings decided a second and design points a second: the optimum of every ResNet-18 layer for every bank configuration of families
+  drawn from the default space of a board;
 * with --million: time and peak memory of a sweep of a million points, files written;
 * start-up of the commands.
 """
@@ -52,10 +53,10 @@ def evaluate_grids(array: tuple[int, int, int]) -> tuple[int, float]:
     design = Design(rows=rows, cols=cols, lanes=lanes, accumulator_bits=32, psum_bytes=4096, input_bytes=lanes * 65536)
     count, seconds = 0, 0.0
     for layer in dict.fromkeys(layer for _, layer, _ in resnet18().layers):
-        for block in tiling_blocks(Run(design, layer, MemoryTiming(12, 14, 25)), Sizes.EVEN, np.inf):
+        for block in tiling_blocks(Run(design, layer, MemoryTiming(12, 14, 25)), Sizes.EVEN):
             pixels = len(block.y.size) * len(block.x.size)
             step = max(1, GRID // pixels)
-            block.grid(0, 1)  # what a search sets up once
+            block.grid(0, 1)  # set up once, whatever the number of tilings
             began = time.perf_counter()
             for start in range(0, len(block.channels.ts), step):
                 form = block.grid(start, min(start + step, len(block.channels.ts)))
@@ -80,7 +81,8 @@ def report_closed_form(workers: int) -> None:
             done = list(pool.map(evaluate_grids, ARRAYS * processes))
             elapsed = time.perf_counter() - began
         count, busy = sum(count for count, _ in done), sum(seconds for _, seconds in done)
-        print(f"| exact evaluations, {processes} processes | {count:,} | {elapsed:.1f} s | {count / busy * processes / 1e6:.2f} million/s |", flush=True)
+        rate = count / busy * processes / 1e6
+        print(f"| exact evaluations, {processes} processes | {count:,} | {elapsed:.1f} s | {rate:.2f} million/s |", flush=True)
 
 
 def report_points(board_name: str, count: int, workers: int) -> None:
@@ -95,8 +97,8 @@ def report_points(board_name: str, count: int, workers: int) -> None:
             done = list(pool.map(evaluate, jobs))
             elapsed = time.perf_counter() - began
         points, feasible = sum(entry[0] for entry in done), sum(entry[1] for entry in done)
-        print(f"| design points of {board_name} x ResNet-18, {len(rest)} families, {processes} processes | {points:,} ({feasible:,} feasible) "
-              f"| {elapsed:.1f} s | {points / elapsed:,.0f} points/s |", flush=True)
+        print(f"| design points of {board_name} x ResNet-18, {len(rest)} families, {processes} processes "
+              f"| {points:,} ({feasible:,} feasible) | {elapsed:.1f} s | {points / elapsed:,.0f} points/s |", flush=True)
 
 
 def report_search() -> None:
@@ -130,8 +132,8 @@ def report_million(workers: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         space = Path(name, "space.yaml")
         space.write_text(MILLION)
-        command = [sys.executable, "-m", "dse.cli.main", "sweep", "linear K=10 C=64", "--board", "sp605", "--space", str(space), "--out", f"{name}/out",
-                   "--workers", str(workers)]
+        command = [sys.executable, "-m", "dse.cli.main", "sweep", "linear K=10 C=64", "--board", "sp605", "--space", str(space),
+                   "--out", f"{name}/out", "--workers", str(workers)]
         began = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         elapsed = time.perf_counter() - began

@@ -25,9 +25,11 @@ TIMING = MemoryTiming(16, 3, 4)
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    print(f"Design {DESIGN.array} {DESIGN.precision}, bus {DESIGN.bus_bits} bits; banks as built hold {capacity_bytes(DESIGN):,} bytes.\n")
+    print(f"Design {DESIGN.array} {DESIGN.precision}, bus {DESIGN.bus_bits} bits; "
+          f"banks as built hold {capacity_bytes(DESIGN):,} bytes.\n")
     for name in ("vgg16", "resnet18"):
-        print(f"### {name}\n\n| layer | bytes moved | compulsory | lower bound | moved / bound | Chen et al. | tiling |\n|---|---|---|---|---|---|---|")
+        print(f"### {name}\n\n| layer | bytes moved | compulsory | lower bound | moved / bound | Chen et al. | tiling |\n"
+              "|---|---|---|---|---|---|---|")
         totals = [0, 0, 0]
         for layer_name, layer in load_network(name).array_layers().items():
             best = LayerSpace(DESIGN, layer, Sizes.EVEN).best(bank_depths(DESIGN)[None, :], TIMING, Objective.BYTES)
@@ -35,8 +37,8 @@ def main() -> None:
             compulsory, bound = compulsory_bytes(DESIGN, layer), communication_lower_bound_bytes(DESIGN, layer)
             totals = [total + value for total, value in zip(totals, (moved, compulsory, bound), strict=True)]
             tiling = best.tilings[0] if np.all(best.feasible) else "none fits"
-            print(f"| {layer_name} | {moved:,} | {compulsory:,} | {bound:,} | {moved / bound:.3f} | {asymptotic_bound_bytes(DESIGN, layer):,} "
-                  f"| {tiling} |", flush=True)
+            print(f"| {layer_name} | {moved:,} | {compulsory:,} | {bound:,} | {moved / bound:.3f} "
+                  f"| {asymptotic_bound_bytes(DESIGN, layer):,} | {tiling} |", flush=True)
         moved, compulsory, bound = totals
         print(f"| **all** | **{moved:,}** | **{compulsory:,}** | **{bound:,}** | **{moved / bound:.3f}** | | |\n")
 

@@ -254,12 +254,16 @@ def _bank_options(board: Board, layer: Layer, design: Design, fixed: dict[str, A
 
 def _nothing_fits(board: Board, layer: Layer, fixed: dict[str, Any]) -> InputError:
     """Why no array fits: the error of the one asked for, or of the smallest."""
-    options = {"rows": 1, "cols": 1, "lanes": 1, **fixed}
+    lanes = next((lanes for lanes in LANES if lanes % fixed.get("drains", 1) == 0), 1)
+    options = {"rows": 1, "cols": 1, "lanes": lanes, **fixed}
     try:
         for design in _styles(options):
             check_fits(design, board)
         style = {"multiplier": Multiplier.LUT, "output_multiplier": OutputMultiplier.SERIAL, "drains": options["lanes"]}
         _smallest_banks({**style, **options})
     except InputError as error:
-        return error
+        if error.where != "design.drains" or "lanes" in fixed:
+            return error
+        return InputError("no array that fits the board has this many drains", where="design.drains", value=fixed["drains"],
+                          allowed=f"a divisor of the lanes ({', '.join(map(str, LANES))} are tried), or a power of two times the lanes")
     return InputError("no array fits the board", where="--board", value=board.name, suggestion="choose a larger board")

@@ -11,6 +11,7 @@ from hdl.accelerator import COUNTER_BITS
 from hdl.design import Design
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS
 from hdl.ram import RamShape
+from hdl.synthesis import PLAIN_FLOW
 from hdl.timing import MIN_MEMORY_LATENCY_CYCLES
 from hdl.verilog import TOP, version
 from sim.memory import QUEUE_BURSTS, MemoryTiming
@@ -162,10 +163,9 @@ DSP blocks: {design.dsps}, {design.array_dsps} in the array and {design.dsps - d
 These are `RAMB16BWER` and `DSP48A1` of Spartan-6; other families have other blocks. Look-up tables are not counted here;
 synthesis counts them:
 
-    yosys -p "read_verilog accelerator.v; synth_xilinx -family xc6s -top nearmac_accelerator -flatten -noiopad -run begin:map_luts" \\
-          -p "splitnets; synth_xilinx -family xc6s -top nearmac_accelerator -flatten -noiopad -run map_luts:; stat"
+    yosys -p "read_verilog accelerator.v; {PLAIN_FLOW}; stat"
 
-(`splitnets` because Yosys 0.70 may otherwise stop in its mapper, ABC9: its issue 4349.)"""
+This counts by module; with `-flatten -noiopad` at the end of synth_xilinx logic is shared across modules, and pins get no buffers."""
 
 
 def _board(design: Design, timing: MemoryTiming) -> str:

@@ -274,7 +274,7 @@ def _complete(data: dict[Any, Any]) -> dict[str, Any]:
     known = [field.name for field in fields(Layer)] + list(SHORTHANDS)
     for key in data:
         if key not in known:
-            near = nearest_key(key, known)
+            near = TEXT_KEYS.get(key) or nearest_key(key, known)  # the in-place grammar has shorter names
             raise InputError("unknown key", where="layer", value=key, allowed=", ".join(known),
                              suggestion=f"nearest: {near}" if near else None)
     for short, long in SHORTHANDS.items():

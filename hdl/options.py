@@ -17,8 +17,9 @@ def enum_option(name: str, enum: type[StrEnum], value: object) -> StrEnum:
 
 
 def integer_option(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError("out of range" if isinstance(value, int) else "must be a whole number",
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:  # type: ignore[operator]
+        raise InputError("out of range" if whole else "must be a whole number",
                          where=f"design.{name}", value=value, allowed=f"{low} to {high}")
 
 

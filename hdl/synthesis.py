@@ -15,10 +15,13 @@ from pathlib import Path
 from amaranth.back import verilog
 from amaranth.lib import wiring
 
-from hdl.errors import InputError, nearest
+from hdl.errors import InputError, ToolError, nearest
+from hdl.verilog import without_brackets
 
 FLOWS = {"xc6s": "synth_xilinx -family xc6s -noiopad", "ecp5": "synth_ecp5", "ice40": "synth_ice40"}
 """Family -> Yosys command."""
+PLAIN_FLOW = "synth_xilinx -family xc6s"
+"""What users of the emitted Verilog are told to run."""
 TOP = "top"
 _INITIAL_ZERO = re.compile(r"^ *\S+\[\d+\] = \d+'[bdh]0+;\n", re.MULTILINE)
 LAST_LINES = 20
@@ -33,19 +36,19 @@ for command in sys.argv[1:]:
 """
 
 
-class SynthesisError(RuntimeError):
+class SynthesisError(ToolError):
     """Yosys failed.
 
     Parameters
     ----------
-    command: the Yosys commands, one after another.
+    commands: the Yosys commands, one after another.
     status: exit status.
     last_lines: the end of what it printed, standard error included.
     """
 
-    def __init__(self, command: str, status: int, last_lines: str) -> None:
-        self.command, self.status, self.last_lines = command, status, last_lines
-        super().__init__(f"synthesis failed with status {status}: {command}\n{last_lines}".rstrip())
+    def __init__(self, commands: Sequence[str], status: int, last_lines: str) -> None:
+        super().__init__(commands, status, last_lines)
+        self.args = (f"synthesis failed with status {status}: {'; '.join(commands)}\n{last_lines}".rstrip(),)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def run_yosys(commands: Sequence[str], *, folder: Path) -> None:
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if run.returncode:
         lines = run.stdout.rstrip().splitlines()[-LAST_LINES:]
-        raise SynthesisError("; ".join(commands), run.returncode, "\n".join(lines))
+        raise SynthesisError(commands, run.returncode, "\n".join(lines))
 
 
 def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bool = True, run: str = "") -> dict[str, Cells]:
@@ -139,20 +142,20 @@ def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bo
         raise InputError("no synthesis flow for this family", where="family", value=family, allowed=", ".join(FLOWS),
                          suggestion=f"nearest: {near}" if near else None)
     require_yosys()
-    text = verilog.convert(component, name=TOP, emit_src=False, strip_internal_attrs=True)
+    text = without_brackets(verilog.convert(component, name=TOP, emit_src=False, strip_internal_attrs=True))
     flow = f"{FLOWS[family]} -top {TOP}"
     if family == "xc6s" and flatten:
         flow += " -flatten"  # the other families' flows flatten unless told otherwise
     elif family != "xc6s" and not flatten:
         flow += " -noflatten"
-    # Yosys 0.70 may stop in ABC9 because two wires get one name (its issue 4349); wires of one bit each cannot.
-    flows = [f"{flow} -run begin:map_luts", "splitnets", f"{flow} -run map_luts:"] if not run else [f"{flow} -run {run}"]
+    if run:
+        flow += f" -run {run}"
     # Amaranth says of every word of a RAM that it is 0 at first. That changes no cell, and takes most of the time of a deep RAM.
     text = _INITIAL_ZERO.sub("", text)
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
         folder = Path(name)
         (folder / "top.v").write_text(text)
-        run_yosys(["read_verilog top.v", *flows, "tee -q -o stat.json stat -json"], folder=folder)
+        run_yosys(["read_verilog top.v", flow, "tee -q -o stat.json stat -json"], folder=folder)
         modules = json.loads((folder / "stat.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_FILES = 400  # a model is about 0.5 MB
+PROBE_BYTES = 1 << 16  # written to find out whether a directory takes files: a full disk takes empty ones
 
 
 def digest(*parts: str | bytes) -> str:
@@ -50,8 +51,10 @@ class ArtifactCache:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.replace(name, target)
-        except BaseException:
+        except BaseException as error:
             Path(name).unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                error.filename = str(self.root)  # not the temporary name, and writes give none
             raise
         self._prune()
         return target
@@ -81,8 +84,8 @@ def open_cache(notify: Callable[[str], None]) -> ArtifactCache:
     root = Path(named) if named else (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "nearmac"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            pass
+        with tempfile.TemporaryFile(dir=root) as file:
+            file.write(bytes(PROBE_BYTES))
     except OSError as error:
         if root not in _replacements:
             notify(f"cannot write the cache {root} ({error.strerror or error}): models are built for this process only")

@@ -187,7 +187,7 @@ def _check(request: RunRequest) -> None:
         try:
             request.vcd.open("w").close()
         except OSError as error:
-            raise InputError(f"cannot write: {error.strerror}", where="--vcd", value=str(request.vcd)) from None
+            raise InputError(f"cannot be written: {error.strerror}", where="--vcd", value=str(request.vcd)) from None
 
 
 def _to_stderr(message: str) -> None:

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from hdl.errors import ToolError
+
+__all__ = ["SimulationError", "ToolError", "bad_burst", "error_port", "not_done"]
 
 
 class SimulationError(RuntimeError):
     """The simulated hardware did not finish, or broke the rules of the memory channel."""
-
-
-class ToolError(RuntimeError):
-    """An external tool failed.
-
-    Parameters
-    ----------
-    command: the command line as it was run.
-    status: exit status (127: it could not be started).
-    last_lines: the end of what it printed, standard error included.
-    """
-
-    def __init__(self, command: Sequence[str], status: int, last_lines: str) -> None:
-        self.command, self.status, self.last_lines = tuple(command), status, last_lines
-        super().__init__(f"external tool failed with status {status}: {shlex.join(command)}\n{last_lines}".rstrip())
 
 
 def not_done(*, max_cycles: int, started: bool, busy: bool, beats_read: int, beats_written: int, queued: int) -> SimulationError:

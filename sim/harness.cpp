@@ -4,6 +4,7 @@
 // Macros: NEARMAC_BUS_BITS (16, 32, 64, 128 or 256), NEARMAC_COUNTERS (0 or 1), NEARMAC_TRACE (0 or 1).
 // The memory model is that of sim/memory.py, cycle for cycle; the structs are mirrored in sim/verilator_engine.py.
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -123,11 +124,12 @@ bool rearm(Root*, long) {
 // A waveform file that remembers a failed write (a full disk) instead of ending the process in the middle of it.
 class CheckedFile : public VerilatedVcdFile {
 public:
-    bool failed = false;
+    int error = 0;  // errno of the write that failed
     ssize_t write(const char* data, ssize_t length) override {
-        for (ssize_t done = 0; done < length && !failed;) {
+        for (ssize_t done = 0; done < length && !error;) {
+            errno = 0;
             const ssize_t got = VerilatedVcdFile::write(data + done, length - done);
-            failed = got <= 0;
+            if (got <= 0) error = errno ? errno : EIO;
             done += got;
         }
         return length;
@@ -165,12 +167,12 @@ public:
         tracing = false;
 #endif
     }
-    // Everything given to the file so far is in it.
-    bool vcd_is_whole() const {
+    // 0 when everything given to the file so far is in it, else the errno that says why not.
+    int vcd_error() const {
 #if NEARMAC_TRACE
-        return !file_.failed;
+        return file_.error;
 #else
-        return true;
+        return 0;
 #endif
     }
     void half(bool high) {
@@ -209,7 +211,7 @@ struct Setup {
 };
 
 struct Outcome {
-    int32_t stop, started, busy, queued;
+    int32_t stop, started, busy, queued, vcd_error;
     uint64_t cycle, done_cycle, write_end, beats_read, beats_written, issue_cycles, burst_address, burst_length;
     uint64_t counters[6];
 };
@@ -227,6 +229,7 @@ __attribute__((visibility("default"))) void nearmac_run(const Setup* setup, Outc
     std::memset(out, 0, sizeof *out);
     if (setup->vcd_path && !clocked.open_vcd(setup->vcd_path)) {
         out->stop = vcd_not_written;
+        out->vcd_error = errno;
         return;
     }
     clocked.tracing = setup->vcd_path && setup->vcd_start == 0;
@@ -245,7 +248,7 @@ __attribute__((visibility("default"))) void nearmac_run(const Setup* setup, Outc
     for (;;) {
         if (cycle % control_interval_cycles == 0) {
             control->cycle = cycle;
-            if (!clocked.vcd_is_whole()) break;
+            if (clocked.vcd_error()) break;
             if (control->cancel) {
                 out->stop = cancelled;
                 break;
@@ -304,7 +307,8 @@ __attribute__((visibility("default"))) void nearmac_run(const Setup* setup, Outc
     }
     clocked.half(false);  // settle after the last edge
     clocked.close_vcd();
-    if (!clocked.vcd_is_whole()) out->stop = vcd_not_written;
+    out->vcd_error = clocked.vcd_error();
+    if (out->vcd_error) out->stop = vcd_not_written;
 #if NEARMAC_COUNTERS
     out->counters[0] = top->PORT(counters, total);
     out->counters[1] = top->PORT(counters, issue);

@@ -14,12 +14,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hdl.errors import InputError
 from hdl.verilog import TOP, component_verilog
 from sim.artifacts import ArtifactCache, digest
 from sim.errors import ToolError
@@ -66,8 +68,12 @@ def _verilator_root() -> Path | None:
 
 
 def _compiler() -> tuple[str, ...] | None:
-    if os.environ.get("CXX"):
-        words = tuple(shlex.split(os.environ["CXX"]))
+    wanted = os.environ.get("CXX")
+    if wanted:
+        try:
+            words = tuple(shlex.split(wanted))
+        except ValueError as error:
+            raise InputError(f"not a command: {error}", where="CXX", value=wanted, suggestion="for example CXX='ccache g++'") from None
         return words if words and shutil.which(words[0]) else None
     return next(((name,) for name in ("g++", "c++", "clang++") if shutil.which(name)), None)
 
@@ -85,7 +91,7 @@ def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, 
               f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}",
               f"-DNEARMAC_QUICK={int(quick)}")
     host = (*map(str, COMPILE_FLAGS), *compiler, _version(compiler), _cpu(), importlib.metadata.version("verilator"))
-    with tempfile.TemporaryDirectory(prefix="nearmac-") as name, Commands(Path(name)) as commands:
+    with _build_directory() as name, Commands(Path(name)) as commands:
         runtime = _runtime(tools, trace, commands, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
         verilog = emit(component_factory, design, artifacts)  # while the compiler works on the runtime
         key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
@@ -97,6 +103,17 @@ def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, 
                     artifacts.add(object_key, path.read_bytes(), ".o")
             library = artifacts.add(key, data, ".so")
     return library
+
+
+@contextmanager
+def _build_directory() -> Iterator[str]:
+    """A temporary directory. An OSError about no file in particular is about it: the disk is full."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
+            yield name
+    except OSError as error:
+        error.filename = error.filename or tempfile.gettempdir()
+        raise
 
 
 def emit(component_factory: Callable[[Any], Any], design: Any, artifacts: ArtifactCache) -> str:
@@ -187,7 +204,8 @@ class Commands:
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.directory = directory
-        self._environment = environment
+        # Compilers that are killed leave their temporary files: in the directory, they go with it.
+        self._environment = {**dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory.absolute())), **environment}
         self._waiting: list[Sequence[str]] = []
         self._running: list[tuple[Sequence[str], subprocess.Popen[bytes], Path]] = []
 

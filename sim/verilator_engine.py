@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from enum import IntEnum
-from pathlib import Path
 
 from hdl.errors import InputError
 from sim.artifacts import open_cache
@@ -33,7 +33,7 @@ class _Setup(ctypes.Structure):
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [*((name, ctypes.c_int32) for name in ("stop", "started", "busy", "queued")),
+    _fields_ = [*((name, ctypes.c_int32) for name in ("stop", "started", "busy", "queued", "vcd_error")),
                 *((name, ctypes.c_uint64) for name in ("cycle", "done_cycle", "write_end", "beats_read", "beats_written",
                                                        "issue_cycles", "burst_address", "burst_length")),
                 ("counters", ctypes.c_uint64 * len(COUNTERS))]
@@ -97,4 +97,4 @@ def _check(outcome: _Outcome, request: RunRequest) -> None:
     if stop is _Stop.BAD_BURST:
         raise bad_burst(address=outcome.burst_address, length=outcome.burst_length, image_beats=request.image_beats)
     if stop is _Stop.VCD_NOT_WRITTEN:
-        raise InputError("cannot write", where="--vcd", value=str(Path(request.vcd or "")))
+        raise InputError(f"cannot be written: {os.strerror(outcome.vcd_error)}", where="--vcd", value=str(request.vcd))

@@ -59,6 +59,8 @@ class DesignOptions:
             if others:
                 raise InputError(f"given together with {', '.join(others)}", where="--design", value=self.design,
                                  suggestion="change the file, or leave --design out")
+            if not self.design:
+                raise InputError("empty", where="--design", value=self.design, allowed="the path of a design's .yaml")
             return ParsedOptions(path=self.design, design=load_design(self.design))
         weight_bits, activation_bits = parse_precision("w8a8" if self.precision is None else self.precision)
         return ParsedOptions(weight_bits=weight_bits, activation_bits=activation_bits,
@@ -173,9 +175,8 @@ def _size(text: str, kind: str, where: str) -> int:
                          suggestion=BUFFERS_EXAMPLE)
     number, unit = match.groups()
     if unit not in UNITS:
-        near = nearest(unit, UNITS) or {"K": "KiB", "M": "MiB"}.get(unit[:1].upper(), "B")
         raise InputError(f"{kind}: {'unknown unit' if unit else 'a size without a unit'}", where=where, value=text,
-                         allowed="B, KiB (1024 bytes), MiB", suggestion=f"nearest: {number}{near}")
+                         allowed="B, KiB (1024 bytes), MiB", suggestion=_nearest_size(number, unit))
     least = 0 if kind == "psum" else 1
     if not re.fullmatch(r"[+-]?[0-9]+", number):
         raise InputError(f"{kind}: not a whole number", where=where, value=text, suggestion=BUFFERS_EXAMPLE)
@@ -183,6 +184,13 @@ def _size(text: str, kind: str, where: str) -> int:
     if not least <= size <= MAX_BUFFER_BYTES:
         raise InputError(f"{kind}: out of range", where=where, value=text, allowed=f"{least} B to {MAX_BUFFER_BYTES >> 20} MiB")
     return size
+
+
+def _nearest_size(number: str, unit: str) -> str:
+    """The size in a unit that there is, if it is in range."""
+    near = nearest(unit, UNITS) or {"K": "KiB", "M": "MiB"}.get(unit[:1].upper(), "B")
+    in_range = re.fullmatch("[0-9]{1,9}", number) and int(number) * UNITS[near] <= MAX_BUFFER_BYTES
+    return f"nearest: {number}{near}" if in_range and unit[:1].upper() not in "GTP" or not unit else f"at most {MAX_BUFFER_BYTES >> 20}MiB"
 
 
 def _array(text: str, is_xnor: bool) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from boards.errors import InputError
 from boards.loader import load_board
 from dse.choose import board_timing
 from dse.cli.console import Reporter, print_json, print_tables
@@ -21,6 +22,8 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
     check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()
+    if not out:
+        raise InputError("empty", where="--out", value=out, allowed="the name of a directory")
     check_directory(Path(out))
     with Reporter() as reporter:
         reporter.stage("choosing the mapping" if parsed.design else "choosing the design")

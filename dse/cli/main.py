@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -59,10 +59,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output left
-        _silence_stdout()
+        _silence(sys.stdout)
         return 128 + 13
     except OSError as error:
-        _silence_stdout()
+        _silence(sys.stdout)
         return _fail(f"{error.filename or 'output'}: {error.strerror or error}", BAD_INPUT)
 
 
@@ -80,8 +80,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except MemoryError:
         return _fail("out of memory: use a smaller layer", BAD_INPUT)
     except (ValueError, RuntimeError) as error:
-        from boards.errors import InputError
-        from sim.errors import SimulationError, ToolError
+        from hdl.errors import InputError, ToolError
+        from sim.errors import SimulationError
 
         for kind, status in ((InputError, BAD_INPUT), (ToolError, TOOL_FAILED), (SimulationError, MISMATCH)):
             if isinstance(error, kind):
@@ -97,16 +97,26 @@ def _usage_text(error: Any) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    print(message if status == INTERRUPTED else f"error: {message}", file=sys.stderr)
+    try:
+        print(message if status == INTERRUPTED else f"error: {message}", file=sys.stderr, flush=True)
+    except OSError:  # nobody can be told, but the status
+        _silence(sys.stderr)
     return status
 
 
-def _silence_stdout() -> None:
-    """What stdout still buffers cannot be written: drop it, or Python would complain once more at exit."""
+def _silence(stream: TextIO) -> None:
+    """What ``stream`` still buffers cannot be written: drop it, or Python would complain once more at exit."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)
+
+
+def _open_standard_streams() -> None:
+    """Where stdout or stderr was closed, what is written there is dropped; and no file that is opened later gets its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
 
 
 def _terminate(number: int, _: object) -> None:
@@ -116,6 +126,7 @@ def _terminate(number: int, _: object) -> None:
 
 def main() -> None:
     """The console script."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # file names hold whatever they like

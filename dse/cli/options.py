@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False, help=(
-    'A layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1" or "linear K=10 C=64", or the path of a layer .yaml.'))]
+    'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of a layer or '
+    'network .yaml.'))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",
                                         show_default=False)]
 LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", help="The layer of the workload.", show_default=False)]
 Array = Annotated[str | None, typer.Option("--array", metavar="ROWSxCOLSxLANES", show_default=False, help=(
     "Output channels x input channels x bands of output rows computed in parallel."))]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="wNaM", help=(
-    "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: w8a8."), show_default=False)]
+    "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."), show_default=False)]
 Buffers = Annotated[str | None, typer.Option("--buffers", metavar="KIND=SIZE,..", show_default=False, help=(
     "Total bytes of the input, weight, output and psum banks: input=8KiB,weight=16KiB; psum=0B leaves those out."))]
 MultiplierName = Annotated[str | None, typer.Option("--multiplier", metavar="dsp|lut", help="What the array's products are made of.",
@@ -23,7 +24,7 @@ AccumulateName = Annotated[str | None, typer.Option("--accumulate", metavar="tre
     "Sum the columns' products at once, or keep a sum in every column."))]
 Drains = Annotated[int | None, typer.Option("--drains", metavar="N", help="Parallel result paths.", show_default=False)]
 OutputMultiplierName = Annotated[str | None, typer.Option("--output-multiplier", metavar="dsp|lut|serial", show_default=False, help=(
-    "Multiplier of the output stage; serial takes 18 cycles a result."))]
+    "Multiplier of the output stage; serial takes 10 cycles a result."))]
 AccumulatorBits = Annotated[int | None, typer.Option("--accumulator-bits", metavar="N", show_default=False, help=(
     "Accumulator width, 8 to 48. Default: what the layer needs."))]
 ClockMHz = Annotated[float | None, typer.Option("--clock-mhz", metavar="F", help="Core clock. Default: the board's.",

@@ -132,7 +132,7 @@ class LayerSpace:
 
     def smallest_needs(self, timing: MemoryTiming) -> Integers:
         """Entries that each way to cut the channels needs at least: (5, n), in the order of ``BANKS``, then the parameter bank."""
-        blocks = _blocks(Run(self.design, self.layer, timing), self.sizes, np.inf)
+        blocks = tiling_blocks(Run(self.design, self.layer, timing), self.sizes)
         needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
         return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
 
@@ -194,7 +194,7 @@ def _plain(design: Design) -> Design:
     return design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
 
 
-def _blocks(run: Run, sizes: Sizes, weight_depth: float) -> list[Block]:
+def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:
     """All tilings of a layer whose weights fit banks of that depth, by structure."""
     design, layer, plain = run.design, run.layer, _plain(run.design)
     channels = channel_cuts(plain, layer, sizes)
@@ -239,7 +239,7 @@ class _Search:
 
     def __init__(self, run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> None:
         self.run, self.objective, self.sizes = run, objective, sizes
-        self.blocks = _blocks(run, sizes, float(depths[:, 1].max()))
+        self.blocks = tiling_blocks(run, sizes, float(depths[:, 1].max()))
         self.levels = [np.unique(depths[:, kind]) for kind in range(len(BANKS))]
         self.cells = tuple(len(levels) for levels in self.levels)
         self.wanted = np.stack([np.searchsorted(levels, depths[:, kind]) for kind, levels in enumerate(self.levels)], axis=1)
@@ -397,4 +397,4 @@ class _Search:
     @cached_property
     def _smallest(self) -> list[Floats]:
         """Of each block, the entries that its channel cuts need with the smallest pixel cuts: (5, m)."""
-        return [block.smallest_needs() for block in _blocks(self.run, self.sizes, np.inf) if not block.structure.resident]
+        return [block.smallest_needs() for block in tiling_blocks(self.run, self.sizes) if not block.structure.resident]

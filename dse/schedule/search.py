@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -10,11 +12,16 @@ from dse.schedule.compiler import Program, compile_program
 from dse.schedule.explore import BANKS, Integers, LayerSpace, Missing, Objective
 from dse.schedule.predict import Prediction, predict
 from dse.schedule.tiling import TilePlan
-from hdl.design import Design
+from hdl.design import FIXED_DEPTHS, MAX_BANK_DEPTH, Design
 from hdl.errors import InputError
 from hdl.layer import Layer
 from hdl.mapping import ceil_div
+from hdl.ram import ram_shape
+from hdl.timing import MIN_MEMORY_LATENCY_CYCLES
 from sim.memory import MemoryTiming
+
+MOST_TRIED = 4
+"""Designs of which :func:`nearest_fit` finds out whether they fit."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +61,56 @@ def best_tiling(design: Design, layer: Layer, timing: MemoryTiming, *, objective
 
 
 def does_not_fit(design: Design, layer: Layer, missing: Missing) -> InputError:
-    """The error for a layer of which no tile fits: the smallest tile's worst bank, what is missing, and a design that fits."""
-    kind = missing.kind
-    if kind is None:
-        return InputError(str(missing), where="layer", value=str(layer), suggestion="use fewer columns, a narrower bus, or a psum RAM "
-                          "(psum_bytes)")
+    """The error for a layer of which no tile fits: every bank that is too small for the closest one, and a design that fits."""
+    fitting = nearest_fit(design, layer)
+    if fitting is None:
+        then = "use fewer columns, a narrower bus, more groups, or fewer output channels"
+    else:
+        changed = [name for name in (f"{kind}_bytes" for kind in BANKS) if getattr(fitting, name) != getattr(design, name)]
+        values = ", ".join(f"{name}={getattr(fitting, name)}" for name in changed)
+        more = fitting.block_rams - design.block_rams
+        then = f"it fits with {values} ({more} block RAM{'s' if more != 1 else ''} more)"
+    if not missing.banks:
+        return InputError(missing.summary, where="layer", value=str(layer), suggestion=then)
+    needs = " and ".join(_need(design, *bank) for bank in missing.banks)
+    worst = missing.banks[0][0]
+    return InputError(f"{missing.summary}: the closest needs {needs}", where="layer.K" if worst == "parameter" else f"design.{worst}_bytes",
+                      suggestion=then)
+
+
+def _need(design: Design, kind: str, entries: int, there: int) -> str:
+    """"13440 bytes of weight (4096 asked for, whole block RAMs hold 7680)"."""
     if kind == "parameter":
-        return InputError(f"no tile fits: the parameter bank needs {missing.entries} entries and has {missing.there}", where="layer.K",
-                          value=layer.K, suggestion="use more groups or fewer output channels")
-    width, count = design.bank_width_bits(kind), design.bank_count(kind)
-    needed_bytes = ceil_div(missing.entries * width * count, 8)
-    there_bytes = missing.there * width * count // 8
-    return InputError(f"no tile fits the {kind} banks: the smallest needs {needed_bytes} bytes, "
-                      f"{needed_bytes - there_bytes} more than there are", where=f"design.{kind}_bytes",
-                      value=getattr(design, f"{kind}_bytes"), allowed=f"at least {needed_bytes} for this layer",
-                      suggestion=f"the nearest design that fits has {kind}_bytes={needed_bytes}")
+        return f"{entries} {kind} entries ({there} there)"
+    bits = design.bank_width_bits(kind) * design.bank_count(kind)
+    asked, held = getattr(design, f"{kind}_bytes"), there * bits // 8
+    present = f"{asked} asked for, whole block RAMs hold {held}" if held != asked else f"{held or 'none'} there"
+    return f"{ceil_div(entries * bits, 8)} bytes of {kind} ({present})"
+
+
+def nearest_fit(design: Design, layer: Layer) -> Design | None:
+    """The design with banks so much larger, or a psum RAM, that a tile of the layer fits: of those found the one with the fewest
+    block RAMs. None: there is none."""
+    timing = MemoryTiming.from_fraction(MIN_MEMORY_LATENCY_CYCLES, Fraction(1))  # whether a tile fits does not depend on it
+    least_psum = ceil_div(design.accumulator_bits * design.drains, 8)
+    found: list[Design] = []
+    for base in (design,) if design.psum_bytes else (design, design.with_(psum_bytes=least_psum)):
+        needs = LayerSpace(base, layer).smallest_needs(timing)
+        possible = (needs[:4] <= MAX_BANK_DEPTH).all(axis=0) & (needs[4] <= FIXED_DEPTHS["parameter"])
+        wanted = np.maximum(needs[:4, possible], bank_depths(design)[:, None])
+        powers = 1 << np.ceil(np.log2(np.maximum(wanted, 1))).astype(np.int64)  # what block RAMs are made for
+        for depths in np.unique(powers, axis=1).T.tolist():
+            grown = {f"{kind}_bytes": _held_bytes(base, kind, depth) for kind, depth in zip(BANKS, depths, strict=True)
+                     if kind in base.bank_kinds and depth > (design.bank_depth(kind) if kind in design.bank_kinds else 0)}
+            with suppress(InputError):  # no such banks
+                found.append(base.with_(**grown))
+    for option in sorted(found, key=lambda option: option.block_rams)[:MOST_TRIED]:
+        if LayerSpace(option, layer).best(bank_depths(option)[None, :], timing, Objective.BYTES).feasible[0]:
+            return option
+    return None
+
+
+def _held_bytes(design: Design, kind: str, depth: int) -> int:
+    """What the whole block RAMs of all banks of a kind hold at so many entries."""
+    width = design.bank_width_bits(kind)
+    return ceil_div(ram_shape(width, depth).depth * width * design.bank_count(kind), 8)

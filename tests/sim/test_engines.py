@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -171,6 +175,14 @@ def test_vcd_holds_its_window(tmp_path, name, window):
         assert len(edges) == 1 and 20 <= edges[0] <= 40  # cycle 1 is the first busy one
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@needs_verilator
+def test_full_disk_under_a_waveform_is_the_reason_that_is_said():
+    with pytest.raises(InputError) as caught:
+        run(Copier, design(), image(), 11, 9, FAST, engine="verilator", max_cycles=1000, vcd="/dev/full")
+    assert str(caught.value) == "--vcd: cannot be written: No space left on device, got '/dev/full'"
+
+
 @pytest.mark.parametrize("name", ["amaranth", pytest.param("verilator", marks=needs_verilator)])
 def test_vcd_window_behind_the_end_is_said_to_be_empty(tmp_path, name):
     notes = []
@@ -191,7 +203,7 @@ def test_vcd_window_behind_the_end_is_said_to_be_empty(tmp_path, name):
     ({"max_cycles": 0}, "max_cycles: out of range, got 0; allowed: 1 to 4611686018427387904"),
     ({"stall_seed": -1}, "stall_seed: not a seed, got -1; allowed: 0 to 4294967295"),
     ({"vcd_cycles": (5, 5)}, "vcd_cycles: not a window of cycles, got (5, 5); allowed: 0 <= start < stop"),
-    ({"vcd": "no/such/directory.vcd"}, "--vcd: cannot write: No such file or directory, got 'no/such/directory.vcd'"),
+    ({"vcd": "no/such/directory.vcd"}, "--vcd: cannot be written: No such file or directory, got 'no/such/directory.vcd'"),
 ])
 def test_input_errors(changes, message):
     arguments = {"image": image(), "program_address": 0, "program_beats": 1, "timing": FAST, "engine": "amaranth",
@@ -215,6 +227,14 @@ def test_missing_compiler(monkeypatch, capsys):
         assert run(Copier, design(), image(), 11, 1, FAST, max_cycles=100).engine == "amaranth"
     shown = capsys.readouterr().err
     assert shown.count("simulating with Amaranth") == 1 and "no-such-compiler" in shown
+
+
+def test_compiler_that_is_no_command(monkeypatch):
+    monkeypatch.setenv("CXX", "g++ '")
+    for name in ("auto", "verilator"):
+        with pytest.raises(InputError) as caught:
+            run(Copier, design(), image(), 11, 1, FAST, engine=name, max_cycles=100)
+        assert str(caught.value) == "CXX: not a command: No closing quotation, got \"g++ '\"; for example CXX='ccache g++'"
 
 
 def test_missing_wheel_and_path(monkeypatch):
@@ -309,6 +329,43 @@ def test_unwritable_cache_falls_back(monkeypatch, tmp_path):
     first, second = artifacts.open_cache(notes.append), artifacts.open_cache(notes.append)
     assert first.root == second.root and first.root.is_dir() and tmp_path not in first.root.parents
     assert notes == [f"cannot write the cache {tmp_path / 'nearmac'} (File exists): models are built for this process only"]
+
+
+def _full(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_full_cache_falls_back(monkeypatch, tmp_path):
+    """A full disk takes empty files."""
+    real, root = tempfile.TemporaryFile, tmp_path / "nearmac"
+    monkeypatch.setenv("NEARMAC_CACHE_DIR", str(root))
+    monkeypatch.setattr(artifacts, "_replacements", {})
+    notes = []
+    assert artifacts.open_cache(notes.append).root == root and notes == []
+
+    @contextmanager
+    def full(**options):
+        with real(**options) as file:
+            yield SimpleNamespace(write=_full if options["dir"] == root else file.write)
+
+    monkeypatch.setattr(artifacts.tempfile, "TemporaryFile", full)
+    assert artifacts.open_cache(notes.append).root != root
+    assert notes == [f"cannot write the cache {root} (No space left on device): models are built for this process only"]
+
+
+def test_full_disk_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(artifacts.os, "replace", _full)
+    with pytest.raises(OSError) as caught:
+        artifacts.ArtifactCache(tmp_path).add("key", b"x", ".o")
+    assert caught.value.filename == str(tmp_path) and not list(tmp_path.iterdir())
+    with pytest.raises(OSError) as caught, verilator_build._build_directory():
+        _full()
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+def test_temporary_files_of_tools_go_with_the_directory(tmp_path):
+    verilator_build.run_tools([["sh", "-c", "echo $TMPDIR > seen"]], tmp_path)
+    assert (tmp_path / "seen").read_text() == f"{tmp_path}\n"
 
 
 def test_artifacts_are_verified_and_pruned(monkeypatch, tmp_path):

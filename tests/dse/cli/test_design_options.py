@@ -38,6 +38,9 @@ def test_any_buffers_parse_or_are_refused(text):
     ("input=8", "--buffers: input: a size without a unit, got '8'; allowed: B, KiB (1024 bytes), MiB; nearest: 8B"),
     ("input=8k", "--buffers: input: unknown unit, got '8k'; allowed: B, KiB (1024 bytes), MiB; nearest: 8KiB"),
     ("weight=2MB", "--buffers: weight: unknown unit, got '2MB'; allowed: B, KiB (1024 bytes), MiB; nearest: 2MiB"),
+    ("weight=9999999999GiB", "--buffers: weight: unknown unit, got '9999999999GiB'; allowed: B, KiB (1024 bytes), MiB; at most 64MiB"),
+    ("weight=1GiB", "--buffers: weight: unknown unit, got '1GiB'; allowed: B, KiB (1024 bytes), MiB; at most 64MiB"),
+    ("weight=65MB", "--buffers: weight: unknown unit, got '65MB'; allowed: B, KiB (1024 bytes), MiB; at most 64MiB"),
     ("weight=1.5KiB", "--buffers: weight: not a whole number, got '1.5KiB'; "
                       "for example: input=8KiB,weight=16KiB,output=2KiB,psum=4KiB"),
     ("psum=-1B", "--buffers: psum: out of range, got '-1B'; allowed: 0 B to 64 MiB"),

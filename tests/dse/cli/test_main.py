@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amaranth.back.verilog import YosysError
 
 import dse.cli.simulation
 from dse.cli.main import run
 from dse.workload.grammar import parse_layer
 from dse.workload.layer_file import dump_design, dump_layer, load_design
-from hdl.design import Design
+from hdl.design import Design, OutputMultiplier
+from hdl.requantize import Requantizer
 from sim.errors import SimulationError, ToolError
 
 LAYER = "conv K=3 C=4 OY=3 OX=3 FY=2 FX=2 S=2 PT=1 PL=1 zp=3 out_zp=-5 name=tiny"
@@ -220,6 +223,33 @@ def test_full_stdout_is_one_message():
     assert (done.returncode, done.stderr) == (2, "error: output: No space left on device\n")
 
 
+@pytest.mark.parametrize(("redirection", "arguments", "status", "out", "err"), [
+    ("2>/dev/full", "boards papilio", 2, "", ""),
+    ("2>&-", "boards papilio", 2, "", ""),
+    (">&-", "boards --json", 0, "", ""),
+    (">&- 2>&-", "boards papilio", 2, "", ""),
+    ("<&-", "--version", 0, "nearmac ", ""),
+])
+def test_streams_that_cannot_be_written(redirection, arguments, status, out, err):
+    command = f"exec {shlex.quote(sys.executable)} -m dse.cli.main {arguments} {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (status, err)
+    assert done.stdout.startswith(out) and bool(done.stdout) == bool(out)
+
+
+def test_failing_yosys_is_status_3(monkeypatch, capsys, directory, tmp_path):
+    def fail(*_, **__):
+        raise YosysError("\n".join(f"line {number}" for number in range(9)))
+
+    monkeypatch.setattr("hdl.verilog.verilog.convert", fail)
+    args = ["emit", LINEAR, *BOARD, "--design", str(directory / "design.yaml"), "--out", str(tmp_path / "out")]
+    assert run(args) == 3
+    captured = capsys.readouterr()
+    lines = "\n".join(f"line {number}" for number in range(4, 9))
+    assert (captured.out, captured.err) == ("", f"error: external tool failed with status 1: yosys write_verilog\n{lines}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_reader_that_leaves_is_no_error():
     read, write = os.pipe()
     os.close(read)
@@ -254,7 +284,7 @@ WRONG = {
     "no command": ([], "Missing command; see `nearmac --help`"),
     "no workload": (["simulate", *BOARD], "Missing argument 'WORKLOAD'; see `nearmac simulate --help`"),
     "not a number": (["simulate", LINEAR, *BOARD, "--drains", "x"], "Invalid value for '--drains'"),
-    "unknown option": (["simulate", LINEAR, "--bord", "x"], "No such option: --bord"),
+    "unknown option": (["simulate", LINEAR, "--bord", "x"], "--bord"),
     "unknown board": (["simulate", LINEAR, "--board", "papilio"], "--board: unknown board, got 'papilio'; allowed: atlys, "),
     "no board file": (["simulate", LINEAR, "--board", "./none.yaml"], "none.yaml: no such file"),
     "no memory": (["simulate", LINEAR, "--board", "mimas"], "--board: board mimas has no external memory, got 'mimas'; choose a board"),
@@ -311,6 +341,14 @@ WRONG = {
     "stall seed": (["simulate", LINEAR, *BOARD, "--stall-seed", "4294967296"], "--stall-seed: out of range, got 4294967296"),
     "two designs": (["simulate", LINEAR, *BOARD, "--design", "d.yaml", "--array", "1x1x1", "--clock-mhz", "5"],
                     "--design: given together with --array, --clock-mhz, got 'd.yaml'; change the file, or leave --design out"),
+    "lone drains": (["simulate", LINEAR, *BOARD, "--drains", "7"],
+                    "--drains: no array that fits the board has this many drains, got 7; allowed: a divisor of the lanes (1, 2, 3, "),
+    "small lone drains": (["simulate", LINEAR, *BOARD, "--drains", "2", "--buffers", "input=1B"],
+                          "--buffers: 2 bank(s) of 16 bits do not get an entry each, got 1; allowed: at least 4 bytes"),
+    "wide digits": (["simulate", LINEAR, *BOARD, "--array", "\uff14x4x1"], "--array: not an array, got '\uff14x4x1'"),
+    "wide precision": (["simulate", LINEAR, *BOARD, "--precision", "w\uff18a8"], "--precision: not a precision, got 'w\uff18a8'"),
+    "empty design": (["simulate", LINEAR, *BOARD, "--design", ""], "--design: empty, got ''; allowed: the path of a design's .yaml"),
+    "empty out": (["emit", LINEAR, *BOARD, "--out", ""], "--out: empty, got ''; allowed: the name of a directory"),
     "no design": (["simulate", LINEAR, *BOARD, "--design", "none.yaml"], "none.yaml: no such file"),
     "window alone": (["simulate", LINEAR, *BOARD, "--vcd-cycles", "0:1"], "--vcd-cycles: given without --vcd, got '0:1'"),
     "no input": (["simulate", LINEAR, *BOARD, "--input", "none.npz"], "--input: no such file, got 'none.npz'"),
@@ -341,7 +379,9 @@ FILES = {
     "layer list": ("layer", b"- 1", "layer.yaml: the file must hold a mapping (key: value lines), got [1]"),
     "layer type": ("layer", b"kind: linear\nK: two\nC: 1", "layer.yaml: layer.K: must be a whole number, got 'two'; allowed: 1 to 65536"),
     "design type": ("design", b"rows: '2'\ncols: 2", "design.yaml: design.rows: must be a whole number, got '2'; allowed: 1 to 64"),
-    "design key": ("design", b"rows: 2\ncols: 2\nlane: 1", "design.yaml: design.lane: unknown key, got 1"),
+    "design key": ("design", b"rows: 2\ncols: 2\nlane: 1", "design.yaml: design: unknown key, got 'lane'; allowed: rows, cols, lanes, "),
+    "design bool": ("design", b"rows: true\ncols: 2", "design.yaml: design.rows: must be a whole number, got True; allowed: 1 to 64"),
+    "layer key": ("layer", b"kind: linear\nK: 1\nC: 1\nzp: 3", "layer.yaml: layer: unknown key, got 'zp'; allowed: name, kind, "),
     "large design": ("design", b"rows: 8\ncols: 8", "design.yaml: the design does not fit papilio-pro: dsps: 64 of 16 usable"),
     "board": ("board", b"name: x\ndevice: xc6slx9\nmemory: 3", "board.yaml: "),
 }
@@ -365,7 +405,7 @@ def test_layer_that_fits_no_bank_names_bank_and_size(capsys, directory):
     design.write_text(dump_design(DESIGN.with_(accumulator_bits=36)))
     assert run(["simulate", workload, *BOARD, "--design", str(design)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {design}: design.") and "no tile fits the" in error and "more than there are" in error
+    assert error.startswith(f"error: {design}: design.") and "no tile fits the" in error and "; it fits with " in error
     assert run(["simulate", workload, *BOARD, "--array", "2x2x1", "--buffers", "input=1KiB,weight=1KiB,psum=0B"]) == 2
     assert capsys.readouterr().err.startswith("error: --buffers: no tile fits the ")
 
@@ -380,6 +420,12 @@ def test_help_needs_no_heavy_module():
     assert done.stderr == "[]\n"
     for option in ("--board", "--array", "--precision", "--buffers", "--vcd-cycles", "--save-tensors", "--stall-seed", "--json"):
         assert option in done.stdout
+
+
+def test_help_has_the_interval_of_the_serial_multiplier(capsys):
+    assert run(["simulate", "--help"]) == 0
+    interval = Requantizer(accumulator_bits=32, activation_bits=8, multiplier=OutputMultiplier.SERIAL).initiation_interval
+    assert f"serial takes {interval} cycles a result" in " ".join(capsys.readouterr().out.split())
 
 
 def test_version(capsys):

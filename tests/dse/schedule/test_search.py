@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -73,10 +74,29 @@ def test_more_bandwidth_or_larger_banks_never_cost_cycles_or_bytes() -> None:
     assert larger == sorted(larger, reverse=True)
 
 
-def test_a_layer_that_fits_no_bank_names_the_bank_and_what_is_missing() -> None:
+TINY = Design(rows=1, cols=1, accumulator_bits=32, input_bytes=1024, weight_bytes=1024)
+WHAT_IS_MISSING = {
+    # Larger weight banks would do too, for four block RAMs more.
+    "one bank": (Design(rows=4, cols=4, weight_bytes=8192), Layer.linear(K=1000, C=4096), (
+        "design.weight_bytes: no tile fits the weight banks: the closest needs 32768 bytes of weight (8192 there); "
+        "it fits with psum_bytes=2048 (1 block RAM more)")),
+    # Weight banks of 240000 bytes would have over 65536 entries.
+    "two banks": (TINY, Layer.linear(K=4, C=60000), (
+        "design.weight_bytes: no tile fits the weight and input banks: the closest needs 240000 bytes of weight (1024 asked for, whole "
+        "block RAMs hold 2048) and 60000 bytes of input (1024 asked for, whole block RAMs hold 2048); "
+        "it fits with psum_bytes=2048 (1 block RAM more)")),
+    "input rows": (TINY.with_(psum_bytes=2048), Layer.conv(K=1, C=1, OY=1, OX=1, FY=60, FX=60), (
+        "design.input_bytes: no tile fits the input and weight banks: the closest needs 7200 bytes of input (1024 asked for, whole "
+        "block RAMs hold 2048) and 3600 bytes of weight (1024 asked for, whole block RAMs hold 2048); "
+        "it fits with input_bytes=8192, weight_bytes=4096 (4 block RAMs more)"))}
+
+
+@pytest.mark.parametrize("name", WHAT_IS_MISSING)
+def test_a_layer_that_fits_no_bank_names_the_banks_and_a_design_that_fits(name: str) -> None:
+    design, layer, message = WHAT_IS_MISSING[name]
     with pytest.raises(InputError) as caught:
-        best_tiling(Design(rows=4, cols=4, weight_bytes=8192), Layer.linear(K=1000, C=4096), TIMING)
-    assert str(caught.value) == (
-        "design.weight_bytes: no tile fits the weight banks: the smallest needs 32768 bytes, 24576 more than there are, got 8192; "
-        "allowed: at least 32768 for this layer; the nearest design that fits has weight_bytes=32768")
-    best_tiling(Design(rows=4, cols=4, weight_bytes=32768), Layer.linear(K=1000, C=4096), TIMING)
+        best_tiling(design, layer, TIMING)
+    assert str(caught.value) == message
+    suggested = {kind: int(size) for kind, size in re.findall(r"(\w+_bytes)=(\d+)", message)}
+    choice = best_tiling(design.with_(**suggested), layer, TIMING)
+    assert choice.plan.design.block_rams - design.block_rams == int(re.search(r"\((\d+) block RAMs? more", message)[1])
