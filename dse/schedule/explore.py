@@ -250,7 +250,7 @@ class _Search:
     def best(self) -> Integers:
         """For each row of depths the index of the best candidate, or -1."""
         candidates = self._bounded()
-        if candidates is None:
+        if candidates is None or not len(candidates.m):  # nothing fits, or no program of what fits does
             return np.full(len(self.wanted), -1, np.int64)
         self._evaluate(candidates)
         candidates, cycles = self.candidates, self.cycles
@@ -297,14 +297,13 @@ class _Search:
         return result
 
     def _candidates(self, number: int, some: Some) -> _Candidates:
-        block = self.blocks[number]
+        block, beats = self.blocks[number], self.blocks[number].beats(some)
+        some, beats = some.take(runs := np.isfinite(beats)), beats[runs]
         cell: Index = np.zeros(len(some.m), np.intp)
         for need, levels in zip(some.needs, self.levels, strict=True):
             cell = cell * len(levels) + (np.searchsorted(levels, need) if len(levels) > 1 else 0)
-        beats = block.beats(some)
         bound = beats if self.objective is Objective.BYTES else block.cycles_bound(some, beats)
-        result = _Candidates(np.full(len(some.m), number, np.int16), some.m, some.p, bound, beats, cell)
-        return result.take(np.isfinite(beats))
+        return _Candidates(np.full(len(some.m), number, np.int16), some.m, some.p, bound, beats, cell)
 
     def _rule_out(self, part: _Candidates, known: Floats) -> _Candidates:
         """The possible ones, after the most promising of each cell have been evaluated, which improves ``known``."""

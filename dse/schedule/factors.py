@@ -31,6 +31,10 @@ class Some:
     p: Index
     needs: tuple[Floats, Floats, Floats, Floats]
 
+    def take(self, which: NDArray[np.bool_]) -> Some:
+        inputs, weights, outputs, sums = (need[which] for need in self.needs)
+        return Some(self.m[which], self.p[which], (inputs, weights, outputs, sums))
+
 
 class Block:
     """All tilings of one structure of a run."""

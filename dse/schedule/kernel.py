@@ -71,11 +71,11 @@ def _find(build: bool) -> Path | None:
     from sim import verilator_build as tools  # it takes long to import what else that module needs
     from sim.artifacts import digest, open_cache
 
-    compiler = tools._compiler()
+    compiler = tools.find_compiler()
     if compiler is None:
         return None
-    flags = (*FLAGS, "-march=native") if tools._accepts_native(compiler) else FLAGS
-    key = digest("kernel", SOURCE.read_bytes(), *flags, *compiler, tools._version(compiler), tools._cpu())
+    flags = (*FLAGS, "-march=native") if tools.accepts_native(compiler) else FLAGS
+    key = digest("kernel", SOURCE.read_bytes(), *flags, *compiler, tools.compiler_version(compiler), tools.processor())
     artifacts = open_cache(lambda message: print(f"nearmac: {message}", file=sys.stderr))
     path = artifacts.find(key, ".so")
     if path is not None or not build:

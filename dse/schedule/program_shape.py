@@ -64,7 +64,7 @@ class ProgramShape:
 
 def program_shape(design: Design, pattern: Pattern) -> ProgramShape:
     """The shape of every program of ``design`` with that pattern. Only the first call for a kind of design compiles anything."""
-    constants, singles, traits = _config(design)
+    constants, singles, traits = program_config(design)
     counts = _counts(pattern, traits)
     first = constants + counts.constants + 1 + counts.tile
     position = 1 + first + counts.variables
@@ -106,7 +106,7 @@ class _Design:
 
 
 @lru_cache(maxsize=1024)
-def _config(design: Design) -> tuple[int, int, _Traits]:
+def program_config(design: Design) -> tuple[int, int, _Traits]:
     """Constants of the configuration, how many of them take a word of data, and the design's traits."""
     constants = singles = 0
     names = []
@@ -125,7 +125,7 @@ def _config(design: Design) -> tuple[int, int, _Traits]:
 @lru_cache(maxsize=65536)
 def _counts(pattern: Pattern, traits: _Traits) -> _Counts:
     design = traits.design.design
-    constants, singles, _ = _config(design)
+    constants, singles, _ = program_config(design)
     builder = compile_fields(_StandIn(design, pattern))
     lengths = builder.table_lengths
     tables = {length: lengths.count(length) for length in {*lengths, 1}}

@@ -7,6 +7,8 @@ import pytest
 
 from dse.fidelity.check import Point
 from dse.fidelity.points import random_points
+from dse.schedule import closed_form, explore
+from dse.schedule import program_shape as program_shapes
 from dse.schedule.axes import channel_cuts, spatial_cuts
 from dse.schedule.closed_form import Run
 from dse.schedule.compiler import compile_program
@@ -102,3 +104,19 @@ def test_many_banks_at_once_are_each_alone(objective: Objective) -> None:
             assert alone.tilings[0] == together.tilings[together.tiling_index[at]]
             assert (alone.cycles[0], alone.beats_read[0], alone.beats_written[0]) == (
                 together.cycles[at], together.beats_read[at], together.beats_written[at])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_mapping_where_every_program_exceeds_its_ram(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = (closed_form._design_tables, closed_form._kind_tables)
+    monkeypatch.setattr(program_shapes, "PROGRAM_DEPTH", 10)
+    monkeypatch.setattr(explore, "COMPILED", compiled)
+    point = POINTS[0]
+    for cached in caches:
+        cached.cache_clear()
+    try:
+        best = LayerSpace(point.design, point.layer).best(np.full((1, 4), 4096), point.timing)
+    finally:
+        for cached in caches:
+            cached.cache_clear()
+    assert not best.feasible[0] and best.cycles[0] == 0 and best.tilings == ()
