@@ -18,22 +18,12 @@ from dse.schedule.packing import pack_memories, unpack_output
 from dse.schedule.predict import ProgramLength, tile_costs
 from dse.schedule.program_shape import Pattern, program_shape
 from dse.schedule.tiling import IllegalTiling, TilePlan, Tiling
+from hdl import timing as hardware
 from hdl.compatibility import check_layer
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
 from hdl.mapping import Grouping
-from hdl.timing import (
-    EVALUATION_CYCLES,
-    FETCH_END_CYCLES,
-    FIRST_EVALUATION_CYCLES,
-    INSTRUCTION_CYCLES,
-    MEMORY_END_CYCLES,
-    MEMORY_START_CYCLES,
-    PHASE_CHANGE_CYCLES,
-    START_CYCLES,
-    STORE_ON_CHIP_START_CYCLES,
-)
 from sim.golden import LayerTensors
 from sim.memory import MemoryTiming
 
@@ -179,20 +169,20 @@ def predict_link(plan: TilePlan, program: ProgramLength, timing: MemoryTiming) -
     tiles = len(costs.load_beats)
     load, store, compute, evaluate = (np.zeros(tiles + 2, np.int64) for _ in range(4))
     load[:tiles], compute[1:tiles + 1], store[2:] = costs.load_beats, costs.compute_cycles, costs.store_beats
-    evaluate[:tiles] = EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.tile_instructions
+    evaluate[:tiles] = hardware.EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.tile_instructions
     kept = store if plan.output_is_kept else np.zeros_like(store)
     travelling = load if plan.output_is_kept else load + store
     # A store on chip takes a cycle a beat; what is loaded in its phase begins with its last beat.
-    memory = np.where(kept > 0, STORE_ON_CHIP_START_CYCLES + kept, 0)
+    memory = np.where(kept > 0, hardware.STORE_ON_CHIP_START_CYCLES + kept, 0)
     moved = -(-travelling * timing.den // timing.num)
-    memory += np.where(travelling > 0, MEMORY_START_CYCLES + timing.latency_cycles + moved, 0)
-    memory += np.where((kept > 0) | (travelling > 0), MEMORY_END_CYCLES, 0)
-    phases = np.maximum(np.maximum(memory, compute), evaluate) + PHASE_CHANGE_CYCLES
-    cycles = (START_CYCLES + timing.transfer_cycles(program.beats) + FETCH_END_CYCLES
-              + FIRST_EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.first_instructions + PHASE_CHANGE_CYCLES)
+    memory += np.where(travelling > 0, hardware.MEMORY_START_CYCLES + timing.latency_cycles + moved, 0)
+    memory += np.where((kept > 0) | (travelling > 0), hardware.MEMORY_END_CYCLES, 0)
+    phases = np.maximum(np.maximum(memory, compute), evaluate) + hardware.PHASE_CHANGE_CYCLES
+    cycles = (hardware.START_CYCLES + timing.transfer_cycles(program.beats) + hardware.FETCH_END_CYCLES
+              + hardware.FIRST_EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.first_instructions + hardware.PHASE_CHANGE_CYCLES)
     if plan.output_is_kept:
         cycles += int(phases.sum())
     else:  # the run ends with the last write beat
-        cycles += int(phases[:-1].sum()) + MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
+        cycles += int(phases[:-1].sum()) + hardware.MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
     return ChainPrediction(cycles, int(load.sum()) + program.beats, 0 if plan.output_is_kept else int(store.sum()),
                            int(costs.issue_cycles.sum()), (cycles,))

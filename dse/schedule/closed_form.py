@@ -20,24 +20,16 @@ from dse.schedule.axes import FIRST, LAST, Booleans, ChannelCuts, Floats, Spatia
 from dse.schedule.phase_kinds import Factor, Key, Kind, Structure, kinds, store_key
 from dse.schedule.program_shape import Pattern, program_config, program_shape
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Order
+from hdl import timing as hardware
 from hdl.design import Design
 from hdl.drain import drain_cycles, tail_cycles
 from hdl.layer import Layer
 from hdl.mapping import Format, Grouping, output_beats, x_axis
-from hdl.timing import (
-    COMPUTE_START_CYCLES,
-    EVALUATION_CYCLES,
-    FETCH_END_CYCLES,
-    FIRST_EVALUATION_CYCLES,
-    INSTRUCTION_CYCLES,
-    MEMORY_END_CYCLES,
-    MEMORY_START_CYCLES,
-    PHASE_CHANGE_CYCLES,
-    START_CYCLES,
-)
 from sim.memory import MemoryTiming
 
 Codes = NDArray[np.int64]
+BEFORE_CYCLES = hardware.START_CYCLES + hardware.FETCH_END_CYCLES + hardware.FIRST_EVALUATION_CYCLES + hardware.PHASE_CHANGE_CYCLES
+"""Before the first phase, beyond fetching the program and its first instructions."""
 
 # -- the sum -----------------------------------------------------------------------------------------------------------
 
@@ -62,7 +54,7 @@ class Run:
     @cached_property
     def fixed_compute_cycles(self) -> int:
         """Of a tile, whatever its size: start and tail."""
-        return COMPUTE_START_CYCLES + self.design.lanes - 1 + tail_cycles(self.design)
+        return hardware.COMPUTE_START_CYCLES + self.design.lanes - 1 + tail_cycles(self.design)
 
 
 def sum_over(values: Floats, count: Floats) -> Floats:
@@ -180,14 +172,13 @@ class ClosedForm:
 
     @cached_property
     def evaluation_cycles(self) -> Floats:
-        return EVALUATION_CYCLES + INSTRUCTION_CYCLES * self._program[3]
+        return hardware.EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * self._program[3]
 
     def before_cycles(self, program_beats: Floats, first_instructions: Floats) -> Floats:
         """Before the first phase."""
         timing = self.run.timing
         fetch = np.ceil(program_beats * timing.den / timing.num) + timing.latency_cycles
-        result: Floats = START_CYCLES + fetch + FETCH_END_CYCLES + FIRST_EVALUATION_CYCLES + (
-            INSTRUCTION_CYCLES * first_instructions + PHASE_CHANGE_CYCLES)
+        result: Floats = BEFORE_CYCLES + fetch + hardware.INSTRUCTION_CYCLES * first_instructions
         return result
 
     @cached_property
@@ -196,7 +187,7 @@ class ClosedForm:
         timing = self.run.timing
         _, beats, first, _ = self._program
         last = np.ceil(self.last_store_beats * timing.den / timing.num) + timing.latency_cycles
-        return self.before_cycles(beats, first) + (MEMORY_START_CYCLES + last + 1)
+        return self.before_cycles(beats, first) + (hardware.MEMORY_START_CYCLES + last + 1)
 
     # -- cycles --------------------------------------------------------------------------------------------------------------
 
@@ -249,11 +240,11 @@ class ClosedForm:
     def cycles(self) -> Floats:
         """From the cycle that takes ``start`` to that of the last write beat."""
         # Every phase that moves anything takes this long beyond its beats: it is taken off the other two and added once, at the end.
-        fixed = MEMORY_START_CYCLES + self.run.timing.latency_cycles + MEMORY_END_CYCLES
+        fixed = hardware.MEMORY_START_CYCLES + self.run.timing.latency_cycles + hardware.MEMORY_END_CYCLES
         evaluation = self.evaluation_cycles - fixed
         limits: dict[tuple[Key | None, bool], Floats] = {}
         memory: dict[tuple[object, ...], Floats] = {}
-        total = np.array(self.ends_cycles + (PHASE_CHANGE_CYCLES + fixed) * (self.tiles + 1))
+        total = np.array(self.ends_cycles + (hardware.PHASE_CHANGE_CYCLES + fixed) * (self.tiles + 1))
         phase = np.empty_like(total)
         for kind in kinds(self.structure):
             limit = limits.get((kind.compute, kind.evaluates))

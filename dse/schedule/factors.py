@@ -16,9 +16,9 @@ from dse.schedule.axes import FIRST, LAST, ChannelCuts, Floats, SpatialCuts
 from dse.schedule.closed_form import ClosedForm, Run, sum_over
 from dse.schedule.phase_kinds import Structure
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
+from hdl import timing as hardware
 from hdl.design import FIXED_DEPTHS
 from hdl.mapping import Format, Grouping, x_axis
-from hdl.timing import MEMORY_END_CYCLES, MEMORY_START_CYCLES, PHASE_CHANGE_CYCLES
 
 Index = NDArray[np.intp]
 
@@ -182,7 +182,7 @@ class Block:
         return {
             "tiles": tiles,
             "work": blocks * sum_over(spaced, c.c_count) * (layer.B * layer.OX), "band": np.repeat(self.y.band_sum, len(self.x.size)),
-            "overhead": tiles * (self.run.fixed_compute_cycles - idle + PHASE_CHANGE_CYCLES),
+            "overhead": tiles * (self.run.fixed_compute_cycles - idle + hardware.PHASE_CHANGE_CYCLES),
             "first": c.groups[FIRST] * (c.records[FIRST] * c.runs[FIRST] + c.channels[FIRST] * self.run.design.parameter_beats),
             "first_word": c.input_beats[FIRST], "first_pixels": self._pairs(self.y.load[FIRST], self.x.load[FIRST]),
             "leaving": leaving, "last_pixels": self._pairs(self.y.outputs[last.get("Y", FIRST)], self.x.outputs[last.get("X", FIRST)]),
@@ -193,18 +193,19 @@ class Block:
         f, (_, _, _, _, tiles), timing = self._cycle_factors, self._beat_factors, self.run.timing
         by_m, by_p, table = self._programs
         m, p = some.m, some.p
-        pace, latency = timing.den / timing.num, timing.latency_cycles + MEMORY_START_CYCLES
+        pace, latency = timing.den / timing.num, timing.latency_cycles + hardware.MEMORY_START_CYCLES
         code = by_m[m] + by_p[p]
         count, last_beats = tiles[p], f["leaving"][m] * f["last_pixels"][p]
         last = last_beats * pace
-        ends = table[1].take(code) + (latency + 1 + PHASE_CHANGE_CYCLES)
-        first = (f["first"][m] + f["first_word"][m] * f["first_pixels"][p]) * pace + (latency + MEMORY_END_CYCLES)
+        ends = table[1].take(code) + (latency + 1 + hardware.PHASE_CHANGE_CYCLES)
+        first = (f["first"][m] + f["first_word"][m] * f["first_pixels"][p]) * pace + (latency + hardware.MEMORY_END_CYCLES)
         array = first + f["work"][m] * f["band"][p] + count * f["overhead"][m]
         phases = count * f["tiles"][m]
         revisited = self.structure.revisiting_loop
         loading = phases
         if revisited is not None:
             loading = phases / (self.channels.k_count[m] if revisited == "K" else count)
-        memory = (beats - table[0].take(code) - last_beats) * pace + loading * (latency + MEMORY_END_CYCLES) + phases * PHASE_CHANGE_CYCLES
+        memory = ((beats - table[0].take(code) - last_beats) * pace + loading * (latency + hardware.MEMORY_END_CYCLES)
+                  + phases * hardware.PHASE_CHANGE_CYCLES)
         bound: Floats = np.floor(np.maximum(array, memory) + (ends + last) - 1e-3)
         return bound

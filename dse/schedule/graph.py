@@ -13,16 +13,7 @@ import networkx as nx
 from dse.schedule.compiler import Program
 from dse.schedule.predict import tile_costs
 from dse.schedule.tiling import TilePlan
-from hdl.timing import (
-    EVALUATION_CYCLES,
-    FETCH_END_CYCLES,
-    FIRST_EVALUATION_CYCLES,
-    INSTRUCTION_CYCLES,
-    MEMORY_END_CYCLES,
-    MEMORY_START_CYCLES,
-    PHASE_CHANGE_CYCLES,
-    START_CYCLES,
-)
+from hdl import timing as hardware
 from sim.memory import MemoryTiming
 
 
@@ -55,11 +46,11 @@ def tile_graph(plan: TilePlan, program: Program, timing: MemoryTiming) -> nx.DiG
     loads, computes, stores = (values.tolist() for values in (costs.load_beats, costs.compute_cycles, costs.store_beats))
     tiles = len(loads)
     graph = nx.DiGraph()
-    fetch = Step("fetch", 0, "memory", START_CYCLES + timing.transfer_cycles(program.beats))
-    first = Step("evaluate", 0, "sequencer", FIRST_EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.first_instructions)
+    fetch = Step("fetch", 0, "memory", hardware.START_CYCLES + timing.transfer_cycles(program.beats))
+    first = Step("evaluate", 0, "sequencer", hardware.FIRST_EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.first_instructions)
     _follow(graph, START, fetch, 0)
-    _follow(graph, fetch, first, fetch.cycles + FETCH_END_CYCLES)
-    _follow(graph, first, 0, first.cycles + PHASE_CHANGE_CYCLES)
+    _follow(graph, fetch, first, fetch.cycles + hardware.FETCH_END_CYCLES)
+    _follow(graph, first, 0, first.cycles + hardware.PHASE_CHANGE_CYCLES)
     for phase in range(tiles + 2):
         store, load, compute = phase - 2, phase, phase - 1
         last: Step | int = phase
@@ -68,9 +59,9 @@ def tile_graph(plan: TilePlan, program: Program, timing: MemoryTiming) -> nx.DiG
         for kind, tile, beats in (("store", store, stores[store] if store >= 0 else 0), ("load", load, loads[load] if load < tiles else 0)):
             if not beats:
                 continue
-            before = _beat_cycles(moved, timing) + (timing.latency_cycles + MEMORY_START_CYCLES if moved else 0)
+            before = _beat_cycles(moved, timing) + (timing.latency_cycles + hardware.MEMORY_START_CYCLES if moved else 0)
             moved += beats
-            after = _beat_cycles(moved, timing) + timing.latency_cycles + MEMORY_START_CYCLES
+            after = _beat_cycles(moved, timing) + timing.latency_cycles + hardware.MEMORY_START_CYCLES
             step = Step(kind, tile, "memory", after - before)
             _follow(graph, last, step, last.cycles if isinstance(last, Step) else 0)
             last = step
@@ -80,15 +71,16 @@ def tile_graph(plan: TilePlan, program: Program, timing: MemoryTiming) -> nx.DiG
             break
         following = phase + 1
         if isinstance(last, Step):
-            _follow(graph, last, following, last.cycles + MEMORY_END_CYCLES + PHASE_CHANGE_CYCLES)
+            _follow(graph, last, following, last.cycles + hardware.MEMORY_END_CYCLES + hardware.PHASE_CHANGE_CYCLES)
         if 0 <= compute < tiles:
             step = Step("compute", compute, "array", computes[compute])
             _follow(graph, phase, step, 0)
-            _follow(graph, step, following, step.cycles + PHASE_CHANGE_CYCLES)
+            _follow(graph, step, following, step.cycles + hardware.PHASE_CHANGE_CYCLES)
         if load < tiles:
-            step = Step("evaluate", load + 1, "sequencer", EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.tile_instructions)
+            evaluation = hardware.EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.tile_instructions
+            step = Step("evaluate", load + 1, "sequencer", evaluation)
             _follow(graph, phase, step, 0)
-            _follow(graph, step, following, step.cycles + PHASE_CHANGE_CYCLES)
+            _follow(graph, step, following, step.cycles + hardware.PHASE_CHANGE_CYCLES)
     _time(graph)
     return graph
 

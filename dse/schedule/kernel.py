@@ -20,24 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, channel_cuts, spatial_cuts
-from dse.schedule.closed_form import ProgramTables, Run, channel_codes, program_tables, spatial_codes
+from dse.schedule.closed_form import BEFORE_CYCLES, ProgramTables, Run, channel_codes, program_tables, spatial_codes
 from dse.schedule.phase_kinds import Structure, kinds, structures
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
+from hdl import timing as hardware
 from hdl.design import FIXED_DEPTHS, Design
 from hdl.errors import InputError
 from hdl.layer import Layer
 from hdl.mapping import Axis, Format, x_axis, y_axis
-from hdl.timing import (
-    EVALUATION_CYCLES,
-    FETCH_END_CYCLES,
-    FIRST_EVALUATION_CYCLES,
-    INSTRUCTION_CYCLES,
-    MEMORY_END_CYCLES,
-    MEMORY_START_CYCLES,
-    MIN_MEMORY_LATENCY_CYCLES,
-    PHASE_CHANGE_CYCLES,
-    START_CYCLES,
-)
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
@@ -196,7 +186,7 @@ def _levels(depths: bytes) -> tuple[list[int], Floats, NDArray[np.int32]]:
 @lru_cache(maxsize=1024)
 def _array_constants(design: Design) -> tuple[int, int, int, int]:
     """Drain and fixed compute cycles, beats of a channel's parameters, steps of a drain."""
-    run = Run(design, Layer.linear(K=1, C=1), MemoryTiming(MIN_MEMORY_LATENCY_CYCLES, 1, 1))  # the design alone matters
+    run = Run(design, Layer.linear(K=1, C=1), MemoryTiming(hardware.MIN_MEMORY_LATENCY_CYCLES, 1, 1))  # the design alone matters
     return run.drain, run.fixed_compute_cycles, design.parameter_beats, design.drain_steps
 
 
@@ -219,9 +209,9 @@ class KernelSearch:
         drain, fixed_compute, parameter_beats, drain_steps = _array_constants(design)
         self._constants = np.array([
             drain, fixed_compute, parameter_beats, group.passes, drain_steps, layer.B, layer.OY, layer.OX,
-            timing.latency_cycles, timing.num, timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"], MEMORY_START_CYCLES,
-            MEMORY_END_CYCLES, PHASE_CHANGE_CYCLES, START_CYCLES + FETCH_END_CYCLES + FIRST_EVALUATION_CYCLES + PHASE_CHANGE_CYCLES,
-            INSTRUCTION_CYCLES, EVALUATION_CYCLES, tolerance], np.float64)
+            timing.latency_cycles, timing.num, timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"],
+            hardware.MEMORY_START_CYCLES, hardware.MEMORY_END_CYCLES, hardware.PHASE_CHANGE_CYCLES, BEFORE_CYCLES,
+            hardware.INSTRUCTION_CYCLES, hardware.EVALUATION_CYCLES, tolerance], np.float64)
         self.compared = 0
         self._tilings, self._figures = np.zeros((0, 4), np.int32), np.zeros((0, 6))
 

@@ -12,19 +12,9 @@ from numpy.typing import NDArray
 
 from dse.schedule.compiler import Program
 from dse.schedule.tiling import INPUT_LOOPS, LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, TilePlan
+from hdl import timing as hardware
 from hdl.drain import drain_cycles, tail_cycles
 from hdl.errors import InputError
-from hdl.timing import (
-    COMPUTE_START_CYCLES,
-    EVALUATION_CYCLES,
-    FETCH_END_CYCLES,
-    FIRST_EVALUATION_CYCLES,
-    INSTRUCTION_CYCLES,
-    MEMORY_END_CYCLES,
-    MEMORY_START_CYCLES,
-    PHASE_CHANGE_CYCLES,
-    START_CYCLES,
-)
 from sim.memory import MemoryTiming
 
 Counts = NDArray[np.int64]
@@ -125,7 +115,7 @@ def tile_costs(plan: TilePlan) -> TileCosts:
 
 def compute_start_cycles(plan: TilePlan) -> int:
     """From a phase's first cycle to its first operand vector; the lanes' limits settle one lane a cycle."""
-    return COMPUTE_START_CYCLES + plan.design.lanes - 1
+    return hardware.COMPUTE_START_CYCLES + plan.design.lanes - 1
 
 
 def _moved(plan: TilePlan, names: tuple[str, ...], loops: frozenset[str]) -> Counts:
@@ -161,13 +151,13 @@ def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTimi
     load, store, compute = (np.zeros(tiles + 2, np.int64) for _ in range(3))
     load[:tiles], compute[1:tiles + 1], store[2:] = costs.load_beats, costs.compute_cycles, costs.store_beats
     evaluate = np.zeros(tiles + 2, np.int64)
-    evaluate[:tiles] = EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.tile_instructions
+    evaluate[:tiles] = hardware.EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.tile_instructions
     memory = _memory_cycles(load + store, timing)
-    phases = np.maximum(np.maximum(memory, compute), evaluate) + PHASE_CHANGE_CYCLES
-    before = (START_CYCLES + timing.transfer_cycles(program.beats) + FETCH_END_CYCLES
-              + FIRST_EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.first_instructions + PHASE_CHANGE_CYCLES)
+    phases = np.maximum(np.maximum(memory, compute), evaluate) + hardware.PHASE_CHANGE_CYCLES
+    before = (hardware.START_CYCLES + timing.transfer_cycles(program.beats) + hardware.FETCH_END_CYCLES
+              + hardware.FIRST_EVALUATION_CYCLES + hardware.INSTRUCTION_CYCLES * program.first_instructions + hardware.PHASE_CHANGE_CYCLES)
     # The run ends with the last write beat: the last phase is its store alone.
-    end = MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
+    end = hardware.MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
     offered = timing.beats_per_cycle
     total_beats = int(load.sum() + store.sum())
     drain_limited = costs.drain_bound_cycles > costs.issue_cycles
@@ -184,4 +174,4 @@ def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTimi
 def _memory_cycles(beats: Counts, timing: MemoryTiming) -> Counts:
     """Cycles from a phase's first cycle to the cycle before its memory queue is seen to be done."""
     moved = -(-beats * timing.den // timing.num)
-    return np.where(beats > 0, MEMORY_START_CYCLES + timing.latency_cycles + moved + MEMORY_END_CYCLES, 0)
+    return np.where(beats > 0, hardware.MEMORY_START_CYCLES + timing.latency_cycles + moved + hardware.MEMORY_END_CYCLES, 0)
