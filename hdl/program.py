@@ -283,16 +283,6 @@ class ProgramBuilder:
         """Instructions of the tile routine, END included."""
         return len(self._code) - self.config_instructions
 
-    @property
-    def table_lengths(self) -> list[int]:
-        """Words of every table."""
-        return [len(words) for words in self._tables.values()]
-
-    @property
-    def variables(self) -> int:
-        """Words that the tile routine keeps up."""
-        return len(self._variables)
-
     def words(self) -> list[int]:
         """The whole program, header included. Raises InputError when it does not fit the program RAM."""
         position = 1 + len(self._code)

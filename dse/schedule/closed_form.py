@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
-from math import inf, nan
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import FIRST, LAST, Booleans, ChannelCuts, Floats, SpatialCuts
 from dse.schedule.phase_kinds import Factor, Key, Kind, Structure, kinds, store_key
-from dse.schedule.program_shape import Pattern, program_config, program_shape
+from dse.schedule.program_shape import Pattern, program_config, program_shapes
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIGHT_LOOPS, Order
 from hdl import timing as hardware
 from hdl.design import Design
@@ -150,14 +149,10 @@ class ClosedForm:
     def program_codes(self) -> tuple[Codes, Codes, Codes, Floats]:
         """(code of the channel cut, of the row cut, of the column cut, table by ``16 * channel + 4 * row + column``).
 
-        Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions. It holds
-        at least what occurs here; ``programs`` given, nothing else can.
+        Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions.
         """
-        codes = channel_codes(self.channels), spatial_codes(self.y), spatial_codes(self.x)
-        if self._programs is not None:
-            return *codes, self._programs
-        table = program_tables(self.run.design, self.run.layer).of(self.structure, *(np.unique(code).tolist() for code in codes))
-        return *codes, table.reshape(-1, 4)
+        table = program_tables(self.run.design, self.run.layer).of(self.structure) if self._programs is None else self._programs
+        return channel_codes(self.channels), spatial_codes(self.y), spatial_codes(self.x), table
 
     @cached_property
     def _program(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -321,25 +316,20 @@ class ProgramTables:
         self._tables: dict[Structure, Floats] = {}
         self.design: Design | None = None  # any of that kind
 
-    def of(self, structure: Structure, channels: list[int], rows: list[int], columns: list[int]) -> Floats:
-        """Shape (16, 4, 4, 4), by codes, filled in for at least these: see :attr:`ClosedForm.program_codes`."""
-        table = self._tables.get(structure)
-        if table is None:
-            table = self._tables[structure] = np.full((16, 4, 4, 4), nan)
-        for a, b, d in product(channels, rows, columns):
-            if np.isnan(table[a, b, d, 0]):
-                table[a, b, d] = self._lengths(structure, a, b, d)
-        return table
+    def of(self, structure: Structure) -> Floats:
+        """Shape (256, 4): see :attr:`ClosedForm.program_codes`."""
+        if structure not in self._tables:
+            # Several supergroups make a tile only with all of their channels.
+            grouped = [False] if {"K", "C"} & set(structure.loops) else [False, True]
+            parts = [self._table(structure, several) for several in grouped]
+            self._tables[structure] = np.concatenate([*parts, *[np.full_like(parts[0], inf)] * (2 - len(parts))]).reshape(-1, 4)
+        return self._tables[structure]
 
-    def _lengths(self, structure: Structure, a: int, b: int, d: int) -> tuple[float, ...]:
+    def _table(self, structure: Structure, grouped: bool) -> Floats:
         assert self.design is not None
-        varying = {"S": a & 1, "K": a & 2, "C": a & 4, "Y": b & 1, "X": d & 1}
-        pattern = Pattern(structure.order, structure.resident, frozenset(structure.loops),
-                          frozenset(loop for loop, differs in varying.items() if differs),
-                          frozenset(loop for loop, differs in (("Y", b & 2), ("X", d & 2)) if differs), bool(a & 8), self._stepped,
-                          self._dense)
-        shape = program_shape(self.design, pattern)
-        return (shape.words if shape.fits else inf, shape.beats(self.design.bus_bits), shape.first_instructions, shape.tile_instructions)
+        pattern = Pattern(structure.order, structure.resident, frozenset(structure.loops), frozenset(), frozenset(), grouped,
+                          self._stepped, self._dense)
+        return program_shapes(self.design, pattern).table(self.design.bus_bits)
 
 
 def program_tables(design: Design, layer: Layer) -> ProgramTables:
@@ -357,5 +347,5 @@ def _design_tables(design: Design, stepped: bool, dense: bool) -> ProgramTables:
 
 @lru_cache(maxsize=256)
 def _kind_tables(config: Hashable, bus_bits: int, stepped: bool, dense: bool) -> ProgramTables:
-    """``config``: all that :func:`program_shape` looks at in a design."""
+    """``config``: all that :func:`program_shapes` looks at in a design."""
     return ProgramTables(stepped, dense)

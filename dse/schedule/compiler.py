@@ -10,7 +10,7 @@ from dse.schedule.tiling import INPUT_LOOPS, OUTPUT_LOOPS, PARAMETER_LOOPS, WEIG
 from hdl.compatibility import output_range
 from hdl.errors import InputError
 from hdl.mapping import output_beats
-from hdl.program import EXTERNAL_ADDRESS_BITS, ProgramBuilder, has_columns, slot_bits
+from hdl.program import EXTERNAL_ADDRESS_BITS, has_columns, slot_bits
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,12 @@ def compile_program(plan: TilePlan, *, address: int = 0, following: Region = NOW
     ``address``: of the first beat in external memory. ``following``: the program that runs next, if any; needs ``design.chaining``.
     """
     # The program's length does not depend on the addresses in it, nor on any other value.
-    beats = program_beats(plan.design.bus_bits, len(compile_fields(plan).words()))
+    beats = program_beats(plan.design.bus_bits, len(Compiler(plan, memory_map(plan, 0), NOWHERE).builder.words()))
     memory = memory_map(plan, beats, address)
-    builder = _Compiler(plan, memory, following).builder
+    builder = Compiler(plan, memory, following).builder
     words = builder.words()
     assert program_beats(plan.design.bus_bits, len(words)) == beats
     return Program(tuple(words), beats, memory, builder.config_instructions + builder.tile_instructions, builder.tile_instructions)
-
-
-def compile_fields(plan: TilePlan) -> ProgramBuilder:
-    """The program of a plan at address 0: what its length can be read from."""
-    return _Compiler(plan, memory_map(plan, 0), NOWHERE).builder
 
 
 def memory_map(plan: TilePlan, program: int, address: int = 0) -> MemoryMap:
@@ -107,7 +102,7 @@ def parameter_stride(plan: TilePlan) -> int:
     return plan.parameter_beats(plan.loops["S"][0], plan.loops["K"][0])
 
 
-class _Compiler(FieldWriter):
+class Compiler(FieldWriter):
     """Every field of a tiled layer."""
 
     def __init__(self, plan: TilePlan, memory: MemoryMap, following: Region) -> None:

@@ -92,50 +92,40 @@ def _rows(cuts: Cuts, *more: NDArray[Any]) -> Floats:
 
 @lru_cache(maxsize=512)
 def _spatial_rows(axis: Axis, lanes: int, sizes: Sizes) -> tuple[Floats, bytes]:
-    """(rows: Cut of kernel.cpp; for one tile and for several, which codes occur: a bit each)."""
+    """(rows: Cut of kernel.cpp; whether there are cuts of one tile (0), of several (1))."""
     cuts = spatial_cuts(axis, lanes, sizes)
-    codes = spatial_codes(cuts)
-    rows = _rows(cuts, codes)[:, [*range(17), 19]]  # without ``varies`` and ``windows_vary``, which are the code
-    return np.ascontiguousarray(rows), _occurring((cuts.count > 1) * 4 + codes, 2, 4)
+    rows = _rows(cuts, spatial_codes(cuts))[:, [*range(17), 19]]  # without ``varies`` and ``windows_vary``, which are the code
+    return np.ascontiguousarray(rows), _occurring(cuts.count > 1)
 
 
 @lru_cache(maxsize=256)
 def _channel_rows(design: Design, layer: Layer, sizes: Sizes) -> tuple[Floats, bytes]:
-    """(rows: Channel of kernel.cpp; for each set of tiled loops, which codes occur: a bit each)."""
+    """(rows: Channel of kernel.cpp; the sets of loops with several tiles)."""
     cuts: ChannelCuts = channel_cuts(design, layer, sizes)
-    codes = channel_codes(cuts)
     tiled = (cuts.s_count > 1) * 4 + (cuts.k_count > 1) * 2 + (cuts.c_count > 1)
-    return _rows(cuts, codes, tiled), _occurring(tiled * 16 + codes, 8, 16)
+    return _rows(cuts, channel_codes(cuts), tiled), _occurring(tiled)
 
 
-def _occurring(codes: Integers, rows: int, columns: int) -> bytes:
-    return (np.bincount(codes, minlength=rows * columns).reshape(rows, columns) > 0).tobytes()
+def _occurring(values: NDArray[Any]) -> bytes:
+    return np.unique(values).astype(np.uint8).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The structures of a layer; of each its flattened form, and the channel, row and column codes of its programs."""
+    """The structures of a layer, and the addresses of their flattened forms."""
 
     structures: tuple[Structure, ...]
     flat: tuple[NDArray[np.int32], ...]
     addresses: NDArray[np.uint64]
-    codes: tuple[tuple[list[int], list[int], list[int]], ...]
 
 
 @lru_cache(maxsize=1024)
 def _plan(batch: int, channels: bytes, y: bytes, x: bytes) -> _Plan:
-    """In the order of the blocks in :mod:`dse.schedule.explore`."""
-    occurring = [[[code for code, there in enumerate(row) if there] for row in zip(*[iter(data)] * columns, strict=True)]
-                 for data, columns in ((channels, 16), (y, 4), (x, 4))]
-    found, codes = list[Structure](), []
-    for tiled, y_tiled, x_tiled in product(range(8), (False, True), (False, True)):
-        some = occurring[0][tiled], occurring[1][y_tiled], occurring[2][x_tiled]
-        if all(some):
-            new = structures(batch, (bool(tiled & 4), bool(tiled & 2), bool(tiled & 1)), y_tiled, x_tiled)
-            found += new
-            codes += [some] * len(new)
+    """In the order of the blocks in :mod:`dse.schedule.explore`. ``channels``, ``y``, ``x``: which of their loops have several tiles."""
+    found = [structure for tiled, y_tiled, x_tiled in product(channels, y, x)
+             for structure in structures(batch, (bool(tiled & 4), bool(tiled & 2), bool(tiled & 1)), bool(y_tiled), bool(x_tiled))]
     flat = tuple(map(_flattened, found))
-    return _Plan(tuple(found), flat, np.array([_at(each) for each in flat], np.uint64), tuple(codes))
+    return _Plan(tuple(found), flat, np.array([_at(each) for each in flat], np.uint64))
 
 
 @lru_cache(maxsize=1024)
@@ -171,7 +161,7 @@ def _flattened(structure: Structure) -> NDArray[np.int32]:
 @lru_cache(maxsize=2048)
 def _program_addresses(tables: ProgramTables, plan: _Plan) -> tuple[NDArray[np.uint64], list[Floats]]:
     """Of the program lengths of each structure, and what they are addresses of."""
-    found = [tables.of(structure, *codes) for structure, codes in zip(plan.structures, plan.codes, strict=True)]
+    found = [tables.of(structure) for structure in plan.structures]
     return np.array([_at(table) for table in found], np.uint64), found
 
 

@@ -1,20 +1,33 @@
 """How long the program of a tiling is, without compiling it.
 
 Lengths depend on which tile loops have several tiles and along which of them sizes or windows differ, never on values
-(:class:`dse.schedule.fields.FieldWriter`). So one small stand-in plan for each such pattern is compiled, once, and its counts are kept.
+(:class:`dse.schedule.fields.FieldWriter`). So one small stand-in plan is counted for each set of tiled loops: what the compiler would
+write of it, for every combination of differences at once. The counts are kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from dse.schedule.compiler import compile_fields, program_beats
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.schedule.compiler import NOWHERE, Compiler, memory_map, program_beats
+from dse.schedule.fields import LEVEL_TABLE, Base
 from dse.schedule.frame import ANYWHERE
 from dse.schedule.tiling import Order, Part, TilePlan, Tiling, Window
 from hdl.design import Design
 from hdl.layer import Layer
-from hdl.program import IMMEDIATE_BITS, PROGRAM_DEPTH, Stage, fields
+from hdl.program import IMMEDIATE_BITS, PROGRAM_DEPTH, Opcode, Stage, fields
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+CODES = (8, 4, 4)
+"""Combinations of loops along which tiles differ: channels (bits: sizes along S, K, C), rows, columns (bits: sizes, windows)."""
 
 
 @dataclass(frozen=True)
@@ -62,25 +75,51 @@ class ProgramShape:
         return program_beats(bus_bits, self.words)
 
 
+@dataclass(frozen=True)
+class ProgramShapes:
+    """:class:`ProgramShape` of every combination of differences: arrays of shape ``CODES``."""
+
+    words: Integers
+    first_instructions: Integers
+    tile_instructions: Integers
+
+    def table(self, bus_bits: int) -> Floats:
+        """Shape (*CODES, 4): words (infinite where they exceed the program RAM), beats, first instructions, tile instructions."""
+        words = np.where(self.words <= PROGRAM_DEPTH, self.words, np.inf)
+        beats = program_beats(bus_bits, 1) * self.words
+        return np.stack([words, beats, self.first_instructions, self.tile_instructions], axis=-1)
+
+
 def program_shape(design: Design, pattern: Pattern) -> ProgramShape:
-    """The shape of every program of ``design`` with that pattern. Only the first call for a kind of design compiles anything."""
+    """The shape of every program of ``design`` with that pattern. Only the first call for a kind of design counts anything."""
+    found = program_shapes(design, replace(pattern, varying=frozenset(), windows=frozenset()))
+    varies, shifts = ([int(loop in loops) for loop in "SKCYX"] for loops in (pattern.varying, pattern.windows))
+    at = varies[0] + 2 * varies[1] + 4 * varies[2], varies[3] + 2 * shifts[3], varies[4] + 2 * shifts[4]
+    return ProgramShape(int(found.words[at]), int(found.first_instructions[at]), int(found.tile_instructions[at]))
+
+
+def program_shapes(design: Design, pattern: Pattern) -> ProgramShapes:
+    """Of every combination of differences with that pattern, which has none itself."""
     constants, singles, traits = program_config(design)
     counts = _counts(pattern, traits)
     first = constants + counts.constants + 1 + counts.tile
     position = 1 + first + counts.variables
-    for length, count in sorted(counts.tables, reverse=True):
-        position = -(-position // length) * length + length * (count + (singles if length == 1 else 0))
-    return ProgramShape(position, first, counts.tile)
+    for length, count in counts.tables:
+        if length == 1:
+            count = count + singles
+        position = np.where(count > 0, -(-position // length) * length + length * count, position)
+    return ProgramShapes(position, first, counts.tile)
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """``constants``: of fields that are no configuration; ``tile``: instructions; ``tables``: (length, how many)."""
+    """``constants``: of fields that are no configuration; ``tile``: instructions; ``tables``: (length, how many), long ones first, without
+    the configuration's. All by combination of differences."""
 
-    constants: int
-    tile: int
+    constants: Integers
+    tile: Integers
     variables: int
-    tables: tuple[tuple[int, int], ...]
+    tables: tuple[tuple[int, Integers], ...]
 
 
 @dataclass(frozen=True)
@@ -122,19 +161,98 @@ def program_config(design: Design) -> tuple[int, int, _Traits]:
     return constants, singles, _Traits(tuple(names), several, _Design(design))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _counts(pattern: Pattern, traits: _Traits) -> _Counts:
-    design = traits.design.design
-    constants, singles, _ = program_config(design)
-    builder = compile_fields(_StandIn(design, pattern))
-    lengths = builder.table_lengths
-    tables = {length: lengths.count(length) for length in {*lengths, 1}}
-    tables[1] -= singles
-    return _Counts(builder.config_instructions - 1 - constants, builder.tile_instructions, builder.variables, tuple(tables.items()))
+    return _Counter(_StandIn(traits.design.design, pattern)).counts()
+
+
+class _Counter(Compiler):
+    """Counts what a compiler writes for a stand-in plan, instead of writing it.
+
+    ``plan.varies`` and ``plan.windows_vary`` say for which combinations of differences, and so does what is counted.
+    """
+
+    def __init__(self, plan: _StandIn) -> None:
+        self.constants, self.tile = np.zeros(CODES, np.int64), np.zeros(CODES, np.int64)
+        self.variables: set[str] = set()
+        self.tables: dict[tuple[str, int], Booleans] = {}  # (key, words) -> where there is such a table
+        super().__init__(plan, memory_map(plan, 0), NOWHERE)
+
+    def counts(self) -> _Counts:
+        lengths = sorted({length for _, length in self.tables} | {1}, reverse=True)
+        nothing = np.zeros(CODES, np.int64)
+        return _Counts(self.constants, self.tile, len(self.variables), tuple(
+            (length, sum((there.astype(np.int64) for (_, words), there in self.tables.items() if words == length), nothing))
+            for length in lengths))
+
+    def _table(self, key: str, words: int, where: Any = True) -> None:
+        there = self.tables.get((key, words), np.zeros(CODES, bool))
+        self.tables[key, words] = there | where
+        self.tile += where
+
+    # -- what FieldWriter writes -----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        for name, level in self.level.items():
+            self.variables.add(f"left_{name}")
+            self._table(f"reload {level}", 1)
+        self.tile += 2 * len(self.level) + 1
+
+    def constant(self, name: str, value: int) -> None:
+        self._constant(name, True)
+
+    def _constant(self, name: str, where: Any) -> None:
+        """The configuration's constants are the same for all programs of a design: :func:`program_config` counts them."""
+        field = self.builder.fields.get(name)
+        if field is None or field.stage is Stage.CONFIG:
+            return
+        for chunk in range(-(-field.bits // 32)):
+            self.constants += where
+            if field.bits > IMMEDIATE_BITS:
+                self._table(f"{name}[{chunk}]", 1, where)
+                self.tile -= where  # its instruction comes before the tile routine
+
+    def _by_class(self, name: str, loop: str, values: Sequence[int], varies: Any, like: str | None) -> None:
+        varies = np.broadcast_to(varies, CODES)
+        self._constant(name, ~varies)
+        if name in self.builder.fields:
+            self._table(like or name, 4, varies)
+
+    def by_windows(self, name: str, base: Base, terms: Mapping[str, Sequence[int]]) -> None:
+        if name not in self.builder.fields:
+            return
+        varying = {loop: np.broadcast_to(self.plan.windows_vary(loop), CODES) for loop in terms}
+        none = ~np.any([np.zeros(CODES, bool), *varying.values()], axis=0)
+        if base.variable is None:
+            self._constant(name, none)
+        else:
+            self.tile += 1
+            if terms:
+                self._table(name, 1, none)
+        for loop, where in varying.items():
+            self._table(f"{name} {loop}", 4, where)
+
+    def by_pair(self, name: str, loops: tuple[str, str], value: Callable[[Part, Part], int]) -> None:
+        outer, inner = (np.broadcast_to(self.plan.varies(loop), CODES) for loop in loops)
+        self._constant(name, ~(outer | inner))
+        if name in self.builder.fields:
+            self._table(name, 4, outer ^ inner)
+            self._table(name, 16, outer & inner)
+
+    def _update(self, variable: str, initial: int, opcode: Opcode, table: list[int], changes: bool) -> Base:
+        if not changes:
+            return Base(None, initial)
+        self.variables.add(variable)
+        self._table(variable, LEVEL_TABLE)
+        self.tile += 2
+        return Base(variable, initial)
+
+    def when_moved(self, name: str, loops: frozenset[str]) -> None:
+        self._table(name, LEVEL_TABLE)
 
 
 class _StandIn(TilePlan):
-    """A plan of three tiles along every tiled loop, with a pattern's differences; its numbers mean nothing."""
+    """A plan of three tiles along every tiled loop; its numbers mean nothing."""
 
     def __init__(self, design: Design, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -143,15 +261,19 @@ class _StandIn(TilePlan):
         self.input_entry = 0 if pattern.input_kept else None
         self.output_frame = ANYWHERE if pattern.output_kept else None
         self.tiling = Tiling(ts=2 if pattern.grouped else 1, tk=1, tc=1, ty=1, tx=1, order=pattern.order, resident=pattern.resident)
+        self.loops = {loop: tuple(Part(at, 2) for at in range(3 if loop in pattern.tiled else 1)) for loop in "SKBYXC"}
+        self.y_windows, self.x_windows = (tuple(Window(part, 0, 2, part.size, 0) for part in self.loops[loop]) for loop in "YX")
 
-        def parts(loop: str) -> tuple[Part, ...]:
-            sizes = (2, 2, 1 if loop in pattern.varying else 2) if loop in pattern.tiled else (2,)
-            return tuple(Part(at, size) for at, size in enumerate(sizes))
+    def varies(self, loop: str) -> Any:
+        """For every combination of differences."""
+        if loop not in self.pattern.tiled or loop == "B":
+            return False
+        axis, bit = {"S": (0, 1), "K": (0, 2), "C": (0, 4), "Y": (1, 1), "X": (2, 1)}[loop]
+        return np.indices(CODES)[axis] & bit > 0
 
-        self.loops = {loop: parts(loop) for loop in "SKBYXC"}
-        self.y_windows, self.x_windows = (
-            tuple(Window(part, int(loop in pattern.windows and at == 0), 2, part.size, 0) for at, part in enumerate(self.loops[loop]))
-            for loop in "YX")
+    def windows_vary(self, loop: str) -> Any:
+        """For every combination of differences."""
+        return loop in self.pattern.tiled and np.indices(CODES)["SYX".index(loop)] & 2 > 0
 
     @property
     def output_is_dense(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,17 +11,20 @@ from dse.fidelity.check import Point
 from dse.fidelity.points import random_points
 from dse.schedule import closed_form, explore
 from dse.schedule import program_shape as program_shapes
-from dse.schedule.axes import channel_cuts, spatial_cuts
+from dse.schedule.axes import Sizes, channel_cuts, spatial_cuts
 from dse.schedule.closed_form import Run
 from dse.schedule.compiler import compile_program
-from dse.schedule.explore import BANKS, LayerSpace, Objective
+from dse.schedule.explore import BANKS, LayerSpace, Objective, tiling_blocks
 from dse.schedule.factors import Block
 from dse.schedule.graph import graph_cycles, tile_graph
 from dse.schedule.phase_kinds import Structure
 from dse.schedule.predict import predict
 from dse.schedule.program_shape import Pattern, program_shape
 from dse.schedule.tiling import LOOPS, TilePlan
+from hdl.design import Design
+from hdl.layer import Layer
 from hdl.mapping import x_axis, y_axis
+from sim.memory import MemoryTiming
 
 POINTS = list(random_points(17, 60, 8))
 
@@ -49,6 +54,30 @@ def test_program_shapes_are_those_of_compiled_programs() -> None:
         shape, program = program_shape(point.design, Pattern.of(plan)), compile_program(plan)
         assert (shape.words, shape.first_instructions, shape.tile_instructions) == (
             len(program.words), program.first_instructions, program.tile_instructions), point
+
+
+@pytest.mark.parametrize(("options", "layer"), [
+    ({"psum_bytes": 4096}, Layer.conv(K=12, C=10, OY=7, OX=7, FY=3, FX=3, P=1)),
+    ({"lanes": 2, "psum_bytes": 4096, "cols": 1}, Layer.conv(K=12, C=3, OY=7, OX=6, FY=3, FX=2, P=1, B=2)),
+    ({"lanes": 3, "weight_bits": 1, "activation_bits": 1, "multiplier": "lut"}, Layer.conv(K=96, C=48, G=3, IY=9, IX=8, FY=1, FX=1, S=2)),
+    ({"activation_bits": 4, "psum_bytes": 4096}, Layer.conv(K=16, C=16, G=8, OY=5, OX=5, FY=3, FX=3, P=1)),
+])
+def test_program_lengths_of_every_combination_of_differences(options: dict[str, Any], layer: Layer) -> None:
+    """One tiling of each structure and of each combination of codes, compiled."""
+    design = Design(**{"rows": 2, "cols": 2, "input_bytes": 16384, "weight_bytes": 16384, "output_bytes": 8192, **options})
+    seen = 0
+    for block in tiling_blocks(Run(design, layer, MemoryTiming(12, 1, 1)), Sizes.ALL):
+        channel, row, column, table = block.form.program_codes
+        codes = (channel * 16 + row * 4 + column).reshape(len(block.channels.ts), -1)
+        for code in np.unique(codes).tolist():
+            m, p = np.argwhere(codes == code)[0].tolist()
+            plan = TilePlan(design, layer, block.tiling(m, p))
+            shape, program = program_shape(design, Pattern.of(plan)), compile_program(plan)
+            lengths = (len(program.words), program.beats, program.first_instructions, program.tile_instructions)
+            assert tuple(table[code]) == lengths, block.tiling(m, p)
+            assert (shape.words, shape.first_instructions, shape.tile_instructions) == (lengths[0], *lengths[2:])
+            seen += 1
+    assert seen >= 30
 
 
 def test_closed_form_equals_the_tiles_one_by_one_and_the_graph() -> None:
