@@ -151,7 +151,9 @@ class ClosedForm:
 
         Columns of the table: words (infinite where they exceed the program RAM), beats, first instructions, tile instructions.
         """
-        table = program_tables(self.run.design, self.run.layer).of(self.structure) if self._programs is None else self._programs
+        table = self._programs
+        if table is None:
+            table = program_tables(self.run.design, self.run.layer).of(self.structure, self.run.grouping.count > 1)
         return channel_codes(self.channels), spatial_codes(self.y), spatial_codes(self.x), table
 
     @cached_property
@@ -313,17 +315,17 @@ class ProgramTables:
 
     def __init__(self, stepped: bool, dense: bool) -> None:
         self._stepped, self._dense = stepped, dense
-        self._tables: dict[Structure, Floats] = {}
+        self._tables: dict[tuple[Structure, bool], Floats] = {}
         self.design: Design | None = None  # any of that kind
 
-    def of(self, structure: Structure) -> Floats:
-        """Shape (256, 4): see :attr:`ClosedForm.program_codes`."""
-        if structure not in self._tables:
-            # Several supergroups make a tile only with all of their channels.
-            grouped = [False] if {"K", "C"} & set(structure.loops) else [False, True]
-            parts = [self._table(structure, several) for several in grouped]
-            self._tables[structure] = np.concatenate([*parts, *[np.full_like(parts[0], inf)] * (2 - len(parts))]).reshape(-1, 4)
-        return self._tables[structure]
+    def of(self, structure: Structure, grouped: bool) -> Floats:
+        """Shape (256, 4): see :attr:`ClosedForm.program_codes`. ``grouped``: the layer has several supergroups."""
+        key = structure, grouped and not {"K", "C"} & set(structure.loops)  # several of them make a tile only with all of their channels
+        if key not in self._tables:
+            one = self._table(structure, False)
+            several = self._table(structure, True) if key[1] else np.full_like(one, inf)
+            self._tables[key] = np.concatenate([one, several]).reshape(-1, 4)
+        return self._tables[key]
 
     def _table(self, structure: Structure, grouped: bool) -> Floats:
         assert self.design is not None

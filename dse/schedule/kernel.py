@@ -159,9 +159,9 @@ def _flattened(structure: Structure) -> NDArray[np.int32]:
 
 
 @lru_cache(maxsize=2048)
-def _program_addresses(tables: ProgramTables, plan: _Plan) -> tuple[NDArray[np.uint64], list[Floats]]:
+def _program_addresses(tables: ProgramTables, plan: _Plan, grouped: bool) -> tuple[NDArray[np.uint64], list[Floats]]:
     """Of the program lengths of each structure, and what they are addresses of."""
-    found = [tables.of(structure) for structure in plan.structures]
+    found = [tables.of(structure, grouped) for structure in plan.structures]
     return np.array([_at(table) for table in found], np.uint64), found
 
 
@@ -214,7 +214,7 @@ class KernelSearch:
         counts, levels, wanted = _levels(self._depths.tobytes())
         place, compared = np.empty(count, np.int32), np.zeros(1, np.int64)
         tilings, figures = np.empty((count, 4), np.int32), np.empty((count, 6))
-        programs, _ = _program_addresses(program_tables(self._run.design, self._run.layer), self._plan)
+        programs, _ = _program_addresses(program_tables(self._run.design, self._run.layer), self._plan, self._run.grouping.count > 1)
         tables = self._channels, self._ys, self._xs, self._plan.addresses
         arrays = (self._constants, self._sizes(count, *counts), *tables, programs, levels, wanted, place, tilings, figures,
                   compared)

@@ -28,6 +28,23 @@ Booleans = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 CODES = (8, 4, 4)
 """Combinations of loops along which tiles differ: channels (bits: sizes along S, K, C), rows, columns (bits: sizes, windows)."""
+ALL = (1 << 128) - 1
+"""A set of combinations is a number with a bit for each of them; this is the set of all."""
+
+
+def _set_of(where: Booleans) -> int:
+    return int.from_bytes(np.packbits(where.reshape(-1), bitorder="little").tobytes(), "little")
+
+
+def _count(sets: Sequence[int]) -> Integers:
+    """Of every combination: in how many of ``sets`` it is."""
+    data = np.frombuffer(b"".join(each.to_bytes(16, "little") for each in sets), np.uint8).reshape(-1, 16)
+    return np.unpackbits(data, axis=1, bitorder="little").sum(axis=0, dtype=np.int64).reshape(CODES)
+
+
+SIZES_VARY = {loop: _set_of(np.indices(CODES)[axis] & bit > 0)
+              for loop, axis, bit in (("S", 0, 1), ("K", 0, 2), ("C", 0, 4), ("Y", 1, 1), ("X", 2, 1))}
+WINDOWS_VARY = {loop: _set_of(np.indices(CODES)[axis] & 2 > 0) for loop, axis in (("Y", 1), ("X", 2))}
 
 
 @dataclass(frozen=True)
@@ -169,86 +186,88 @@ def _counts(pattern: Pattern, traits: _Traits) -> _Counts:
 class _Counter(Compiler):
     """Counts what a compiler writes for a stand-in plan, instead of writing it.
 
-    ``plan.varies`` and ``plan.windows_vary`` say for which combinations of differences, and so does what is counted.
+    ``plan.varies`` and ``plan.windows_vary`` are sets of combinations, and so is what is counted.
     """
 
     def __init__(self, plan: _StandIn) -> None:
-        self.constants, self.tile = np.zeros(CODES, np.int64), np.zeros(CODES, np.int64)
+        self.constants, self.tile = list[int](), list[int]()
         self.variables: set[str] = set()
-        self.tables: dict[tuple[str, int], Booleans] = {}  # (key, words) -> where there is such a table
+        self.tables: dict[tuple[str, int], int] = {}  # (key, words) -> where there is such a table
         super().__init__(plan, memory_map(plan, 0), NOWHERE)
 
     def counts(self) -> _Counts:
-        lengths = sorted({length for _, length in self.tables} | {1}, reverse=True)
-        nothing = np.zeros(CODES, np.int64)
-        return _Counts(self.constants, self.tile, len(self.variables), tuple(
-            (length, sum((there.astype(np.int64) for (_, words), there in self.tables.items() if words == length), nothing))
-            for length in lengths))
+        lengths = sorted({words for _, words in self.tables} | {1}, reverse=True)
+        return _Counts(_count(self.constants), _count(self.tile), len(self.variables), tuple(
+            (length, _count([where for (_, words), where in self.tables.items() if words == length])) for length in lengths))
 
-    def _table(self, key: str, words: int, where: Any = True) -> None:
-        there = self.tables.get((key, words), np.zeros(CODES, bool))
-        self.tables[key, words] = there | where
-        self.tile += where
+    def _table(self, key: str, words: int, where: int) -> None:
+        self.tables[key, words] = self.tables.get((key, words), 0) | where
+
+    def _read(self, key: str, words: int, where: int = ALL) -> None:
+        """An instruction of the tile routine that reads a table."""
+        self._table(key, words, where)
+        self.tile.append(where)
 
     # -- what FieldWriter writes -----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         for name, level in self.level.items():
             self.variables.add(f"left_{name}")
-            self._table(f"reload {level}", 1)
-        self.tile += 2 * len(self.level) + 1
+            self._read(f"reload {level}", 1)
+        self.tile += [ALL] * (2 * len(self.level) + 1)
 
     def constant(self, name: str, value: int) -> None:
-        self._constant(name, True)
+        self._constant(name, ALL)
 
-    def _constant(self, name: str, where: Any) -> None:
+    def _constant(self, name: str, where: int) -> None:
         """The configuration's constants are the same for all programs of a design: :func:`program_config` counts them."""
         field = self.builder.fields.get(name)
         if field is None or field.stage is Stage.CONFIG:
             return
         for chunk in range(-(-field.bits // 32)):
-            self.constants += where
+            self.constants.append(where)
             if field.bits > IMMEDIATE_BITS:
                 self._table(f"{name}[{chunk}]", 1, where)
-                self.tile -= where  # its instruction comes before the tile routine
 
-    def _by_class(self, name: str, loop: str, values: Sequence[int], varies: Any, like: str | None) -> None:
-        varies = np.broadcast_to(varies, CODES)
-        self._constant(name, ~varies)
+    def _by_class(self, name: str, loop: str, values: Sequence[int], varies: int, like: str | None) -> None:
+        where = ALL if varies is True else varies
+        self._constant(name, ALL ^ where)
         if name in self.builder.fields:
-            self._table(like or name, 4, varies)
+            self._read(like or name, 4, where)
 
     def by_windows(self, name: str, base: Base, terms: Mapping[str, Sequence[int]]) -> None:
         if name not in self.builder.fields:
             return
-        varying = {loop: np.broadcast_to(self.plan.windows_vary(loop), CODES) for loop in terms}
-        none = ~np.any([np.zeros(CODES, bool), *varying.values()], axis=0)
+        varying = {loop: self.plan.windows_vary(loop) for loop in terms}
+        none = ALL
+        for where in varying.values():
+            none &= ~where
         if base.variable is None:
             self._constant(name, none)
         else:
-            self.tile += 1
+            self.tile.append(ALL)
             if terms:
-                self._table(name, 1, none)
+                self._read(name, 1, none)
         for loop, where in varying.items():
-            self._table(f"{name} {loop}", 4, where)
+            self._read(f"{name} {loop}", 4, where)
 
     def by_pair(self, name: str, loops: tuple[str, str], value: Callable[[Part, Part], int]) -> None:
-        outer, inner = (np.broadcast_to(self.plan.varies(loop), CODES) for loop in loops)
-        self._constant(name, ~(outer | inner))
+        outer, inner = (self.plan.varies(loop) for loop in loops)
+        self._constant(name, ALL ^ (outer | inner))
         if name in self.builder.fields:
-            self._table(name, 4, outer ^ inner)
-            self._table(name, 16, outer & inner)
+            self._read(name, 4, outer ^ inner)
+            self._read(name, 16, outer & inner)
 
     def _update(self, variable: str, initial: int, opcode: Opcode, table: list[int], changes: bool) -> Base:
         if not changes:
             return Base(None, initial)
         self.variables.add(variable)
-        self._table(variable, LEVEL_TABLE)
-        self.tile += 2
+        self._read(variable, LEVEL_TABLE)
+        self.tile += [ALL, ALL]
         return Base(variable, initial)
 
     def when_moved(self, name: str, loops: frozenset[str]) -> None:
-        self._table(name, LEVEL_TABLE)
+        self._read(name, LEVEL_TABLE)
 
 
 class _StandIn(TilePlan):
@@ -265,15 +284,12 @@ class _StandIn(TilePlan):
         self.y_windows, self.x_windows = (tuple(Window(part, 0, 2, part.size, 0) for part in self.loops[loop]) for loop in "YX")
 
     def varies(self, loop: str) -> Any:
-        """For every combination of differences."""
-        if loop not in self.pattern.tiled or loop == "B":
-            return False
-        axis, bit = {"S": (0, 1), "K": (0, 2), "C": (0, 4), "Y": (1, 1), "X": (2, 1)}[loop]
-        return np.indices(CODES)[axis] & bit > 0
+        """The set of combinations in which it does."""
+        return SIZES_VARY.get(loop, 0) if loop in self.pattern.tiled else 0
 
     def windows_vary(self, loop: str) -> Any:
-        """For every combination of differences."""
-        return loop in self.pattern.tiled and np.indices(CODES)["SYX".index(loop)] & 2 > 0
+        """The set of combinations in which they do."""
+        return WINDOWS_VARY[loop] if loop in self.pattern.tiled else 0
 
     @property
     def output_is_dense(self) -> bool:

@@ -261,7 +261,8 @@ def _table(columns: dict[str, Any], verdicts: _Verdicts, evaluated: NDArray[np.b
 
 
 def _numbers(value: Any, there: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    values = np.broadcast_to(np.asarray(value), there.shape).astype(kind.to_pandas_dtype())
+    # Arrow's name of the type is NumPy's; to ask Arrow for NumPy's type would import pandas.
+    values = np.broadcast_to(np.asarray(value), there.shape).astype(str(kind))
     values[~there] = 0
     return pa.array(values, kind, mask=None if there.all() else ~there)
 
