@@ -49,6 +49,7 @@ class DesignOptions:
     accumulator_bits: int | None = None
     clock_mhz: float | None = None
     bus_bits: int | None = None
+    chaining: bool | None = None
     design: str | None = None
 
     def parse(self) -> ParsedOptions:
@@ -88,6 +89,8 @@ class DesignOptions:
                 raise InputError("not a bus width", where="--bus-bits", value=self.bus_bits, allowed=", ".join(map(str, BUS_BITS)),
                                  suggestion=f"nearest: {near}")
             fixed["bus_bits"] = self.bus_bits
+        if self.chaining:
+            fixed["chaining"] = True
         return fixed
 
 

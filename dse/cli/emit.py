@@ -25,6 +25,7 @@ def emit(
     accumulator_bits: opt.AccumulatorBits = None,
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
+    chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
@@ -36,6 +37,6 @@ def emit(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design)
     options = read_target(workload, layer, chosen).options  # a layer of a network has a precision of its own
     return run(workload, layer, board, options, out, seed=seed, json=json)

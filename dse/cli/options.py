@@ -31,6 +31,8 @@ ClockMHz = Annotated[float | None, typer.Option("--clock-mhz", metavar="F", help
                                                 show_default=False)]
 BusBits = Annotated[int | None, typer.Option("--bus-bits", metavar="N", show_default=False, help=(
     "External memory channel: 16, 32, 64, 128 or 256. Default: the narrowest that takes all the memory offers."))]
+Chaining = Annotated[bool, typer.Option("--chaining", help=(
+    "Build what keeps a tensor on chip from one layer to the next, and use it where it fits."))]
 DesignFile = Annotated[str | None, typer.Option("--design", metavar="FILE", help=(
     "A whole design from a .yaml, instead of the options above."), show_default=False)]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random tensors.")]
