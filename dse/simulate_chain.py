@@ -11,8 +11,8 @@ from dse.choose import board_timing
 from dse.fidelity.chains import chain_tensors
 from dse.fidelity.check import STALL_ALLOWANCE
 from dse.schedule.chain import ChainPrediction, ChainRun, pack_chain, predict_chain, unpack_chain
-from dse.schedule.chain_graph import JOINT
 from dse.schedule.search import Choice
+from dse.workload.line import JOINT
 from hdl.accelerator import Accelerator
 from hdl.design import Design
 from sim.engine import SimulationResult, run

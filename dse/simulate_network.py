@@ -12,11 +12,12 @@ from boards.errors import InputError
 from boards.schema import Board
 from dse.choose import board_timing, choose_design
 from dse.estimate.resources import check_fits, overshoot
-from dse.schedule.chain_graph import JOINT, collapse_chains
+from dse.schedule.chain_graph import collapse_chains
 from dse.schedule.explore import CYCLE_TOLERANCE
 from dse.schedule.search import Choice, best_tiling
 from dse.simulate import LayerReport, simulate
 from dse.simulate_chain import ChainReport, simulate_chain
+from dse.workload.line import JOINT
 from dse.workload.network import Network
 from dse.workload.operators import ArrayOperator
 from hdl.compatibility import accumulator_bits_needed

@@ -17,7 +17,7 @@ from dse.cli.design_options import DesignOptions, check_seed, one_of
 from dse.cli.network_tables import host_table
 from dse.cli.simulation_table import design_table, rows_table
 from dse.estimate.resources import estimate_resources
-from dse.simulate_network import EXCLUDES, LayerRun, NetworkReport, choose_network_design, simulate_network
+from dse.simulate_network import EXCLUDES, LayerRun, NetworkReport, simulate_network
 from dse.workload.network import Network
 from sim.engine import ENGINES
 
@@ -36,12 +36,9 @@ def run(network: Network, board_name: str, options: DesignOptions, *, engine: st
     check_seed(stall_seed, where="--stall-seed")
     board = load_board(board_name)
     parsed = options.parse()
-    given = options.precision is not None
     with Reporter() as reporter, parsed.errors_by_option():
         reporter.stage("choosing the design")
-        design = parsed.design or choose_network_design(network, board, options=parsed.fixed,
-                                                        weight_bits=parsed.weight_bits if given else None,
-                                                        activation_bits=parsed.activation_bits if given else None)
+        design = parsed.choose_for_network(network, board)
         report = simulate_network(network, board, design, engine=engine, seed=seed, stall_seed=stall_seed, started=reporter.stage,
                                   counter=reporter.counter, finished=reporter.notify, notify=reporter.notify)
     if json:

@@ -11,7 +11,8 @@ Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False,
     'network .yaml.'))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",
                                         show_default=False)]
-LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", help="The layer of the workload.", show_default=False)]
+LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", show_default=False, help=(
+    "A layer of the workload, or several that follow each other: a+b."))]
 Array = Annotated[str | None, typer.Option("--array", metavar="ROWSxCOLSxLANES", show_default=False, help=(
     "Output channels x input channels x bands of output rows computed in parallel."))]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="wNaM", help=(

@@ -10,6 +10,7 @@ from dse.schedule.chain import check_chain, why_not_kept
 from dse.schedule.chain_search import ChainPlan, Spaces, plan_chain
 from dse.schedule.explore import Objective
 from dse.schedule.search import Choice, best_tiling
+from dse.workload.line import JOINT
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
@@ -17,9 +18,6 @@ from sim.memory import MemoryTiming
 
 if TYPE_CHECKING:
     import networkx
-
-JOINT = "+"
-"""Between the names of the layers of a chain, in the name of their node."""
 
 
 Mapping = Callable[[Any], Choice | None]
