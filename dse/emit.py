@@ -1,10 +1,12 @@
-"""Emission: a directory with the accelerator's Verilog, and a test bench that runs one layer on it and checks everything."""
+"""Emission: a directory with the accelerator's Verilog, and a test bench that runs a layer, or a chain of them, on it and checks
+everything."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards.errors import InputError
+from dse.fidelity.chains import chain_tensors
 from dse.readme import readme_text
-from dse.schedule.compiler import compile_program
+from dse.schedule.chain import ChainPrediction, ChainRun, pack_chain, predict_chain
+from dse.schedule.compiler import Program, compile_program
 from dse.schedule.packing import encode_elements, pack_memory
-from dse.schedule.predict import predict
+from dse.schedule.predict import Prediction, predict
 from dse.schedule.tiling import TilePlan, Tiling
 from dse.workload.layer_file import dump_design, dump_layer
+from dse.workload.network import Network
+from dse.workload.network_file import dump_network
 from hdl.design import Design
 from hdl.layer import Layer
 from hdl.testbench import MAIN, RUN, TestBench, hex_text
@@ -27,6 +33,8 @@ from sim.memory import MemoryTiming
 
 FILES = ("accelerator.v", "testbench.v", "main.cpp", "image.hex", "expected.hex", "design.yaml", "layer.yaml", "run.sh",
          "README.md")
+"""Of one layer; a chain of layers has network.yaml in place of layer.yaml."""
+OURS = {*FILES, "network.yaml"}
 UNFINISHED = ".nearmac-"  # a directory with this prefix is what an emission that was killed left
 
 
@@ -69,31 +77,53 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
     check_directory(out)
     plan = TilePlan(design, layer, tiling)
     program = compile_program(plan)
-    prediction = predict(plan, program, timing)
     if tensors is None:
         tensors = random_tensors(design, layer, seed)
-    memory, bus_bytes = program.memory, design.bus_bits // 8
-    image = pack_memory(plan, program, tensors)[:memory.output.address * bus_bytes]
+    return _emit(out, [plan], [program], predict(plan, program, timing), pack_memory(plan, program, tensors),
+                 golden(design, layer, tensors), timing, board, {"layer.yaml": dump_layer(layer)})
+
+
+def emit_chain(chain: ChainRun, network: Network, timing: MemoryTiming, out_dir: str | Path, *, seed: int = 0,
+               board: str | None = None) -> EmitReport:
+    """The same for layers that run from one start: their programs follow each other in memory, the tensors between them stay on chip.
+
+    ``network``: the layers, as `network.yaml` is to have them.
+    """
+    out = Path(out_dir)
+    check_directory(out)
+    tensors = chain_tensors(chain.design, chain.layers, seed)
+    return _emit(out, chain.plans, chain.programs, predict_chain(chain, timing), pack_chain(chain, tensors),
+                 golden(chain.design, chain.layers[-1], tensors[-1]), timing, board, {"network.yaml": dump_network(network)})
+
+
+def _emit(out: Path, plans: Sequence[TilePlan], programs: Sequence[Program], prediction: Prediction | ChainPrediction,
+          image: NDArray[np.uint8], output: NDArray[np.int64], timing: MemoryTiming, board: str | None,
+          workload: dict[str, str]) -> EmitReport:
+    """``workload``: the file that says what runs, by its name."""
+    design, first, memory = plans[0].design, programs[0], programs[-1].memory
+    bus_bytes = design.bus_bits // 8
     bench = TestBench(
-        program_address=memory.program.address, program_beats=program.beats, output_address=memory.output.address,
+        program_address=first.memory.program.address, program_beats=first.beats, output_address=memory.output.address,
         output_beats=memory.output.beats, latency_cycles=timing.latency_cycles, num=timing.num, den=timing.den,
         cycles=prediction.cycles, beats_read=prediction.beats_read, beats_written=prediction.beats_written,
         issue_cycles=prediction.issue_cycles)
+    (workload_file,) = workload
+    verilog = verilog_text(design)
     texts = {
-        "accelerator.v": verilog_text(design),
+        "accelerator.v": verilog,
         "testbench.v": bench.verilog(design),
-        "image.hex": hex_text(image, design.bus_bits),
-        "expected.hex": hex_text(pack_output(plan, golden(design, layer, tensors)), design.bus_bits),
+        "image.hex": hex_text(image[:memory.output.address * bus_bytes], design.bus_bits),
+        "expected.hex": hex_text(pack_output(plans[-1], output), design.bus_bits),
         "design.yaml": dump_design(design),
-        "layer.yaml": dump_layer(layer),
+        **workload,
         "main.cpp": MAIN,
         "run.sh": RUN,
-        "README.md": readme_text(plan, program, prediction, timing, board),
+        "README.md": readme_text(plans, programs, prediction, timing, board, workload_file),
     }
-    _write(out, {name: texts[name] for name in FILES})
-    verilog = texts["accelerator.v"]
+    names = [workload_file if name == "layer.yaml" else name for name in FILES]
+    _write(out, {name: texts[name] for name in names})
     return EmitReport(
-        directory=out, files=tuple(out / name for name in FILES), verilog_lines=verilog.count("\n"),
+        directory=out, files=tuple(out / name for name in names), verilog_lines=verilog.count("\n"),
         verilog_bytes=len(verilog.encode()), expected_cycles=prediction.cycles, beats_read=prediction.beats_read,
         beats_written=prediction.beats_written, memory_bytes=memory.beats * bus_bytes)
 
@@ -123,7 +153,7 @@ def check_directory(out: Path) -> None:
         present = sorted(os.listdir(out)) if out.exists() else []
     except OSError as error:
         raise _unwritable(out, error) from None
-    foreign = [name for name in present if name not in FILES and not name.startswith(UNFINISHED)]
+    foreign = [name for name in present if name not in OURS and not name.startswith(UNFINISHED)]
     if foreign:
         raise InputError(f"the directory holds other files: {foreign[0]}", where="--out", value=str(out),
                          allowed="a new or empty directory, or one that was emitted before")
@@ -159,6 +189,8 @@ def _write(out: Path, texts: dict[str, str]) -> None:
         else:
             for name in texts:
                 os.replace(work / name, out / name)
+            for name in OURS - texts.keys():  # of an emission of another kind
+                (out / name).unlink(missing_ok=True)
         made = []
     except OSError as error:
         raise _unwritable(out, error) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dse.schedule.chain import ChainPrediction
 from dse.schedule.compiler import Program
 from dse.schedule.predict import Prediction
 from dse.schedule.tiling import TilePlan
@@ -26,19 +27,25 @@ COUNTERS = {
 }
 
 
-def readme_text(plan: TilePlan, program: Program, prediction: Prediction, timing: MemoryTiming, board: str | None) -> str:
-    """Markdown; nothing in it depends on when or where it was written."""
-    design, layer = plan.design, plan.layer
+def readme_text(plans: Sequence[TilePlan], programs: Sequence[Program], prediction: Prediction | ChainPrediction, timing: MemoryTiming,
+                board: str | None, workload_file: str) -> str:
+    """Markdown; nothing in it depends on when or where it was written. Several plans are a chain; ``workload_file`` has the layers."""
+    design = plans[0].design
+    layers = [f"`{plan.layer}`, in tiles of `{plan.tiling}`" for plan in plans]
+    runs = "one layer" if len(plans) == 1 else f"{len(plans)} layers from one start"
+    listed = f"The layer is {layers[0]}." if len(plans) == 1 else "\n".join([
+        "The tensors between the layers stay on chip, in the input banks. The layers are", "",
+        *(f"{number}. {text}" for number, text in enumerate(layers, start=1))])
     return "\n\n".join([
         f"# {TOP}: {design.precision}, {design.array}",
-        f"Verilog of one accelerator (`design.yaml`) and a test bench that runs one layer (`layer.yaml`) on it, "
+        f"Verilog of one accelerator (`design.yaml`) and a test bench that runs {runs} (`{workload_file}`) on it, "
         f"written by nearmac {version()}" + (f" for the board {board}." if board else "."),
-        f"The layer is `{layer}`, in tiles of `{plan.tiling}`.",
-        _files(),
+        listed,
+        _files(workload_file),
         _simulation(prediction, timing),
         _ports(design),
         _protocol(design),
-        _memory_map(plan, program),
+        _memory_map(programs, design),
         _resources(design),
         _board(design, timing),
     ]) + "\n"
@@ -49,18 +56,19 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def _files() -> str:
+def _files(workload_file: str) -> str:
+    workload = "layer" if workload_file == "layer.yaml" else "layers"
     return "## Files\n\n" + _table(("file", "what"), [
         ("accelerator.v", f"the accelerator, Verilog-2005, top module `{TOP}`: what goes into a board project"),
         ("testbench.v, main.cpp", "the self-checking test bench; main.cpp makes its clock under Verilator"),
         ("image.hex", "external memory before the run: program, parameters, weights, input (random ones); a beat a line"),
         ("expected.hex", "the output region after the run, computed by an independent integer model"),
-        ("design.yaml, layer.yaml", "design and layer, as nearmac reads them back"),
+        (f"design.yaml, {workload_file}", f"design and {workload}, as nearmac reads them back"),
         ("run.sh", "the commands that simulate"),
     ])
 
 
-def _simulation(prediction: Prediction, timing: MemoryTiming) -> str:
+def _simulation(prediction: Prediction | ChainPrediction, timing: MemoryTiming) -> str:
     return f"""## Simulation
 
     ./run.sh icarus
@@ -125,8 +133,8 @@ the lowest bits.
   {MIN_MEMORY_LATENCY_CYCLES} cycles after the request that found it idle, and that does not pause between queued bursts."""
 
 
-def _memory_map(plan: TilePlan, program: Program) -> str:
-    bus_bytes = plan.design.bus_bits // 8
+def _memory_map(programs: Sequence[Program], design: Design) -> str:
+    bus_bytes, first = design.bus_bits // 8, programs[0]
     contents = {
         "program": "32-bit words, a fraction of a beat or several, the low part first",
         "parameters": "bias, multiplier, shift of each output channel (1-bit outputs: threshold, flip), in load order",
@@ -134,18 +142,24 @@ def _memory_map(plan: TilePlan, program: Program) -> str:
         "input": "pixel after pixel, rows before columns; channels in words; what channels do not use holds the zero point",
         "output": "as the input; written by the accelerator",
     }
-    regions = program.memory
-    rows = [(name, region.address, region.beats, region.address * bus_bytes, region.beats * bus_bytes, contents[name])
-            for name in contents for region in [getattr(regions, name)]]
+    rows, chained = [], len(programs) > 1
+    for number, program in enumerate(programs, start=1):
+        for name, what in contents.items():
+            region = getattr(program.memory, name)
+            if region.beats or not chained:  # what stays on chip has no place here
+                rows.append((f"{name} of layer {number}" if chained else name, region.address, region.beats, region.address * bus_bytes,
+                             region.beats * bus_bytes, what))
+    what = "layers" if chained else "layer"
+    following = " Each program names the next one: only the first is given to the accelerator." if chained else ""
     return f"""## Memory map
 
 {_table(("region", "first beat", "beats", "first byte", "bytes", "contents"), rows)}
 
-To run the layer: write everything before the output to external memory as image.hex has it, set `program_address` to
-{regions.program.address} and `program_beats` to {program.beats}, raise `start` until `busy` is 1, and wait for `done`. For other
+To run the {what}: write everything before the output to external memory as image.hex has it, set `program_address` to
+{first.memory.program.address} and `program_beats` to {first.beats}, raise `start` until `busy` is 1, and wait for `done`. For other
 inputs only the input region changes; a further run needs nothing else. Addresses are part of the program: to move the
 regions, add a constant to every request's address outside of the accelerator. Bits beyond an output pixel's channels are
-zero."""
+zero.{following}"""
 
 
 def _resources(design: Design) -> str:

@@ -13,6 +13,7 @@ from boards.schema import Board
 from dse.schedule.search import Choice
 from dse.simulate import choose
 from dse.workload.layer_file import load_design
+from dse.workload.network import Network
 from hdl.design import (
     BUS_BITS,
     MAX_ACCUMULATOR_BITS,
@@ -49,6 +50,7 @@ class DesignOptions:
     accumulator_bits: int | None = None
     clock_mhz: float | None = None
     bus_bits: int | None = None
+    chaining: bool | None = None
     design: str | None = None
 
     def parse(self) -> ParsedOptions:
@@ -63,7 +65,7 @@ class DesignOptions:
                 raise InputError("empty", where="--design", value=self.design, allowed="the path of a design's .yaml")
             return ParsedOptions(path=self.design, design=load_design(self.design))
         weight_bits, activation_bits = parse_precision("w8a8" if self.precision is None else self.precision)
-        return ParsedOptions(weight_bits=weight_bits, activation_bits=activation_bits,
+        return ParsedOptions(weight_bits=weight_bits, activation_bits=activation_bits, has_precision=self.precision is not None,
                              fixed=self._fixed(is_xnor=weight_bits == activation_bits == 1))
 
     def _fixed(self, is_xnor: bool) -> dict[str, Any]:
@@ -88,17 +90,20 @@ class DesignOptions:
                 raise InputError("not a bus width", where="--bus-bits", value=self.bus_bits, allowed=", ".join(map(str, BUS_BITS)),
                                  suggestion=f"nearest: {near}")
             fixed["bus_bits"] = self.bus_bits
+        if self.chaining:
+            fixed["chaining"] = True
         return fixed
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedOptions:
-    """A whole design and the file it is from, or the ``Design`` fields that are fixed."""
+    """A whole design and the file it is from, or the ``Design`` fields that are fixed. ``has_precision``: the bits are not the default."""
 
     path: str | None = None
     design: Design | None = None
     weight_bits: int = 8
     activation_bits: int = 8
+    has_precision: bool = False
     fixed: dict[str, Any] | None = None
 
     def choose(self, layer: Layer, board: Board) -> Choice:
@@ -106,6 +111,15 @@ class ParsedOptions:
         with self.errors_by_option():
             return choose(layer, board, weight_bits=self.weight_bits, activation_bits=self.activation_bits, design=self.design,
                           options=self.fixed)
+
+    def choose_for_network(self, network: Network, board: Board) -> Design:
+        """One design for all layers; see :func:`dse.simulate_network.choose_network_design`."""
+        from dse.simulate_network import choose_network_design
+
+        if self.design is not None:
+            return self.design
+        bits = (self.weight_bits, self.activation_bits) if self.has_precision else (None, None)
+        return choose_network_design(network, board, weight_bits=bits[0], activation_bits=bits[1], options=self.fixed)
 
     @contextmanager
     def errors_by_option(self) -> Iterator[None]:

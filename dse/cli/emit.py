@@ -1,4 +1,4 @@
-"""``nearmac emit``: Verilog of one design with a test bench that runs one layer."""
+"""``nearmac emit``: Verilog of one design with a test bench that runs one layer, or several from one start."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ def emit(
     accumulator_bits: opt.AccumulatorBits = None,
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
+    chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
     """Write the accelerator's Verilog, a self-checking test bench and a README to a directory."""
     from dse.cli.design_options import DesignOptions
-    from dse.cli.emission import run
+    from dse.cli.emission import run, run_chain
     from dse.cli.workload import read_target
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
-    options = read_target(workload, layer, chosen).options  # a layer of a network has a precision of its own
-    return run(workload, layer, board, options, out, seed=seed, json=json)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design)
+    target = read_target(workload, layer, chosen)
+    if target.network is not None and layer is not None:
+        return run_chain(target.network, board, chosen, out, seed=seed, json=json)
+    return run(workload, layer, board, target.options, out, seed=seed, json=json)  # a layer of a network has a precision of its own

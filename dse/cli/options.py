@@ -11,7 +11,8 @@ Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False,
     'network .yaml.'))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",
                                         show_default=False)]
-LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", help="The layer of the workload.", show_default=False)]
+LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", show_default=False, help=(
+    "A layer of the workload, or several that follow each other: a+b."))]
 Array = Annotated[str | None, typer.Option("--array", metavar="ROWSxCOLSxLANES", show_default=False, help=(
     "Output channels x input channels x bands of output rows computed in parallel."))]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="wNaM", help=(
@@ -31,6 +32,8 @@ ClockMHz = Annotated[float | None, typer.Option("--clock-mhz", metavar="F", help
                                                 show_default=False)]
 BusBits = Annotated[int | None, typer.Option("--bus-bits", metavar="N", show_default=False, help=(
     "External memory channel: 16, 32, 64, 128 or 256. Default: the narrowest that takes all the memory offers."))]
+Chaining = Annotated[bool, typer.Option("--chaining", help=(
+    "Build what keeps a tensor on chip from one layer to the next, and use it where it fits."))]
 DesignFile = Annotated[str | None, typer.Option("--design", metavar="FILE", help=(
     "A whole design from a .yaml, instead of the options above."), show_default=False)]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random tensors.")]

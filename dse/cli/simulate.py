@@ -25,6 +25,7 @@ def simulate(
     accumulator_bits: opt.AccumulatorBits = None,
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
+    chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
     engine: Annotated[str, typer.Option(metavar="auto|verilator|amaranth", help=(
         "Simulator. auto takes Verilator where it can run."))] = "auto",
@@ -46,7 +47,7 @@ def simulate(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design)
     target = read_target(workload, layer, chosen)
     if target.network is not None:
         from dse.cli import network_simulation

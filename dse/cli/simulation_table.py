@@ -42,7 +42,7 @@ def design_table(workload: str, design: Design, resources: Resources, tiling: st
         ("array", f"{design.array} (rows x cols x lanes), {design.precision}, {products}, accumulate {design.accumulate}, "
                   f"{design.accumulator_bits}-bit accumulators"),
         ("output stage", f"{design.drains} drain{'s' if design.drains > 1 else ''}, {output}"),
-        ("buffers", banks),
+        ("buffers", banks + (", with chaining" if design.chaining else "")),
         ("external channel", f"{design.bus_bits} bits at {design.clock_mhz:g} MHz"),
         ("DSP blocks", f"{resources.dsps} of {have['dsps']}"),
         ("block RAMs (18 Kb)", f"{resources.block_rams} of {have['block_rams']}"),

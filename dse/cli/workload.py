@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from boards.errors import InputError
 from dse.cli.design_options import DesignOptions
+from dse.workload.line import JOINT, line_of
 from dse.workload.load import load_workload
 from dse.workload.network import Network
 from dse.workload.operators import ArrayOperator, unknown
@@ -22,7 +23,8 @@ class Target:
 
 
 def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Target:
-    """Whether ``text`` with ``--layer`` is a whole network or one layer, and the design options for it.
+    """Whether ``text`` with ``--layer`` is a network (or layers of one that follow each other, ``a+b``) or one layer, and the design
+    options for it.
 
     A layer of a network runs at the network's precision where the options say nothing. Raises InputError.
     """
@@ -31,6 +33,8 @@ def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Ta
         return Target(None, options)
     if layer_name is None:
         return Target(network, options)
+    if JOINT in layer_name and layer_name not in network.array_layers():
+        return Target(line_of(network, layer_name.split(JOINT)), options)
     operator = _operator(network, layer_name)
     if options.design is None and options.precision is None:
         return Target(None, replace(options, precision=operator.precision))

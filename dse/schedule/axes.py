@@ -155,9 +155,12 @@ def _classes(total: int, size: Floats) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=256)
-def channel_cuts(design: Design, layer: Layer, sizes: Sizes = Sizes.ALL) -> ChannelCuts:
-    """The cuts that the words and beats of ``design`` allow; whether the banks hold them is not asked here."""
-    group, align, form = Grouping.of(design, layer), channel_alignment(design), Format.of(design, "input")
+def channel_cuts(design: Design, layer: Layer, sizes: Sizes = Sizes.ALL, align: int | None = None) -> ChannelCuts:
+    """The cuts that the words and beats of ``design`` allow; whether the banks hold them is not asked here.
+
+    ``align``: where tiles of output channels may end, in place of :func:`hdl.mapping.channel_alignment`.
+    """
+    group, align, form = Grouping.of(design, layer), align or channel_alignment(design), Format.of(design, "input")
     ts, tk, tc = _channel_sizes(design, group, align, sizes).T
     s_count, groups = _classes(group.count, ts)
     k_count, channels = _classes(group.outputs, tk)

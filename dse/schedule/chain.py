@@ -7,7 +7,7 @@ banks. `docs/architecture.md` says how it works, `docs/timing.md` what it costs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dse.schedule.compiler import NOWHERE, Program, Region, compile_program, memory_map
 from dse.schedule.frame import Frame
 from dse.schedule.packing import pack_memories, unpack_output
-from dse.schedule.predict import ProgramLength, tile_costs
+from dse.schedule.predict import ProgramLength, drain_bound_cycles, largest_bound, tile_costs
 from dse.schedule.program_shape import Pattern, program_shape
 from dse.schedule.tiling import IllegalTiling, TilePlan, Tiling
 from hdl import timing as hardware
@@ -46,14 +46,25 @@ class ChainRun:
 
 @dataclass(frozen=True)
 class ChainPrediction:
-    """A run's cycles and beats, as :class:`dse.schedule.predict.Prediction` counts them. ``layer_cycles``: from the start of a layer's
-    program to that of the next, or to the last write beat; their sum is ``cycles``."""
+    """A run's cycles and beats, as :class:`dse.schedule.predict.Prediction` counts them. ``layers``: its parts; the cycles of a layer are
+    those from the start of its program to that of the next, or to the last write beat."""
 
     cycles: int
     beats_read: int
     beats_written: int
     issue_cycles: int
-    layer_cycles: tuple[int, ...]
+    memory_bound_cycles: int
+    drain_bound_cycles: int
+    layers: tuple[ChainPrediction, ...] = field(default=(), repr=False)
+
+    @property
+    def beats(self) -> int:
+        return self.beats_read + self.beats_written
+
+    @property
+    def bound(self) -> tuple[str, int]:
+        """(kind, cycles) of the resource that needs most."""
+        return largest_bound(compute=self.issue_cycles, memory=self.memory_bound_cycles, drain=self.drain_bound_cycles)
 
 
 # -- what may be chained ----------------------------------------------------------------------------------------------
@@ -158,9 +169,9 @@ def predict_chain(run: ChainRun, timing: MemoryTiming) -> ChainPrediction:
 
 def _sum(parts: Iterable[ChainPrediction]) -> ChainPrediction:
     parts = tuple(parts)
-    cycles = tuple(part.cycles for part in parts)
-    return ChainPrediction(sum(cycles), sum(part.beats_read for part in parts), sum(part.beats_written for part in parts),
-                           sum(part.issue_cycles for part in parts), cycles)
+    names = ("cycles", "beats_read", "beats_written", "issue_cycles", "memory_bound_cycles", "drain_bound_cycles")
+    sums: dict[str, int] = {name: sum(getattr(part, name) for part in parts) for name in names}
+    return ChainPrediction(**sums, layers=parts)
 
 
 def predict_link(plan: TilePlan, program: ProgramLength, timing: MemoryTiming) -> ChainPrediction:
@@ -185,4 +196,4 @@ def predict_link(plan: TilePlan, program: ProgramLength, timing: MemoryTiming) -
     else:  # the run ends with the last write beat
         cycles += int(phases[:-1].sum()) + hardware.MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
     return ChainPrediction(cycles, int(load.sum()) + program.beats, 0 if plan.output_is_kept else int(store.sum()),
-                           int(costs.issue_cycles.sum()), (cycles,))
+                           int(costs.issue_cycles.sum()), -(-int(travelling.sum()) * timing.den // timing.num), drain_bound_cycles(costs))

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import lcm, log, prod
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
-from dse.schedule.chain import ChainPrediction, ChainRun, check_chain, place_chain, predict_chain, predict_link, why_not_kept
-from dse.schedule.explore import Objective
-from dse.schedule.frame import ANYWHERE
-from dse.schedule.predict import ProgramLength
-from dse.schedule.program_shape import Pattern, program_shape
-from dse.schedule.search import Choice, best_tiling
-from dse.schedule.tiling import IllegalTiling, Order, TilePlan, Tiling
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.schedule.axes import Booleans, Floats, Sizes
+from dse.schedule.chain import ChainPrediction, ChainRun, check_chain, place_chain, predict_chain, why_not_kept
+from dse.schedule.closed_form import Run
+from dse.schedule.explore import BANKS, CYCLE_TOLERANCE, Objective
+from dse.schedule.link_form import Link, LinkSpace, LinkTilings, every_size_up_to, link_space
+from dse.schedule.search import Choice, bank_depths, best_tiling
+from dse.schedule.tiling import Tiling
+from dse.sweep.pareto import pareto_mask
 from hdl.design import Design
-from hdl.errors import InputError
 from hdl.layer import Layer
-from hdl.mapping import Grouping, ceil_div, channel_alignment
 from sim.memory import MemoryTiming
 
-MAX_SIZES = 6
-"""Sizes tried along each loop, evenly spread over the distinct numbers of tiles."""
-MAX_TILES = 20_000
-"""Tilings of more tiles than this are not looked at."""
-CYCLE_TOLERANCE = 0.01
-"""Ways within this share of the fewest cycles compete on bytes."""
+Integers = NDArray[np.int64]
+Spaces = Callable[[Run, Link], LinkSpace]
+MAX_TILINGS = 30_000
+"""Of a layer with its input, its output or both kept: up to so many tilings are all compared, of more the even ones."""
+
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """How consecutive layers run: as few runs as possible, the tensors inside each on chip.
+    """How consecutive layers run: in runs, the tensors inside each on chip.
 
     ``runs``, ``predictions``: in order; a run of one layer is that layer's best mapping by itself. ``alone``: the best mapping of every
-    layer by itself, from memory to memory. ``tilings``: compared.
+    layer by itself, from memory to memory. ``tilings``: of linked layers, that fit and were compared. ``exhaustive``: they were all.
     """
 
     design: Design
@@ -42,6 +41,7 @@ class ChainPlan:
     predictions: tuple[ChainPrediction, ...]
     alone: tuple[Choice, ...]
     tilings: int
+    exhaustive: bool
 
     @cached_property
     def links(self) -> tuple[bool, ...]:
@@ -60,7 +60,7 @@ class ChainPlan:
     @property
     def bytes(self) -> int:
         """External bytes, programs included."""
-        return sum(prediction.beats_read + prediction.beats_written for prediction in self.predictions) * self.design.bus_bits // 8
+        return sum(prediction.beats for prediction in self.predictions) * self.design.bus_bits // 8
 
     @property
     def bytes_alone(self) -> int:
@@ -72,230 +72,237 @@ class ChainPlan:
         return self.bytes_alone - self.bytes
 
 
-@dataclass(frozen=True)
-class _Option:
-    """A tiling of a layer; ``entries``: what it needs of an input bank, the next layer's region apart. No tiling: the best one alone."""
-
-    entries: int
-    cycles: int
-    beats: int
-    tiling: Tiling | None
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A way through the layers from one on, whose own option comes first. ``price``: what is made least."""
-
-    price: tuple[int, int]
-    options: tuple[_Option, ...] = ()
-    kept: tuple[bool, ...] = ()  # of each layer: its output
-
-    @property
-    def cycles(self) -> int:
-        return sum(option.cycles for option in self.options)
-
-
-Price = tuple[int, int]
-"""What a cycle and a beat cost, in the sum that is made least."""
-PRICES: dict[Objective, Price] = {Objective.CYCLES: (1 << 40, 1), Objective.BYTES: (1, 1 << 40)}
-BOTH_PRICES: tuple[Price, ...] = tuple((64, 1 << power) for power in range(16))
-
-
 def plan_chain(design: Design, layers: Sequence[Layer], timing: MemoryTiming, *, objective: Objective = Objective.BOTH,
-               max_sizes: int = MAX_SIZES) -> ChainPlan:
-    """Which tensors stay on chip, and the tilings: the best by exact prediction among those tried.
+               spaces: Spaces | None = None, alone: Sequence[Choice] | None = None) -> ChainPlan:
+    """Which tensors stay on chip, and the tilings: the best by exact prediction.
 
-    ``layers`` read each other's output. Up to ``max_sizes`` tile sizes are tried along each loop. With ``Objective.BOTH`` a byte is
-    given the highest price at which the whole takes at most 1 % more cycles than the fewest. Raises InputError where a layer does not
-    read what the one before it writes, where the design cannot chain, and where a layer does not fit.
+    ``layers`` read each other's output. Every choice of the tensors that stay is compared, with every tiling of the linked layers (of
+    those with over ``MAX_TILINGS`` all even ones, or those of ``spaces``); a layer whose input and output travel has its best mapping by
+    itself, ``alone`` where it is known. Exact for every objective: fewest cycles, fewest bytes, or the fewest bytes of all ways within 1 %
+    of the fewest cycles. Raises InputError where a layer does not read what the one before it writes, where the design cannot chain, and
+    where a layer does not fit.
     """
     check_chain(design, layers)
-    alone = tuple(best_tiling(design, layer, timing) for layer in layers)
-    search = _Search(design, tuple(layers), timing, max_sizes, alone)
-    if objective is Objective.BOTH:
-        way = search.best(PRICES[Objective.CYCLES])
-        allowed = way.cycles * (1 + CYCLE_TOLERANCE)
-        for price in BOTH_PRICES:
-            other = search.best(price)
-            if other.cycles > allowed:
-                break
-            way = other
-    else:
-        way = search.best(PRICES[objective])
-    runs, predictions, first = [], [], 0
-    for number, kept in enumerate(way.kept):
-        if not kept:
-            part = slice(first, number + 1)
-            tilings = [option.tiling or choice.plan.tiling for option, choice in zip(way.options[part], alone[part], strict=True)]
-            runs.append(place_chain(design, layers[part], tilings))
-            predictions.append(predict_chain(runs[-1], timing))
-            first = number + 1
-    return ChainPlan(design, tuple(layers), tuple(runs), tuple(predictions), alone, search.compared)
+    if alone is None:
+        alone = [best_tiling(design, layer, timing, objective=objective) for layer in layers]
+    depths = tuple(bank_depths(design).tolist())
+    search = LineSearch(design, layers, timing, objective, spaces or (lambda run, link: every_size_up_to(run, link, MAX_TILINGS)),
+                        tuple((depth,) for depth in depths))
+    way = search.best(depths, [Figures.of(choice) for choice in alone])
+    tilings = [choice.plan.tiling if tiling is None else tiling for choice, tiling in zip(alone, way.tilings(), strict=True)]
+    runs = tuple(place_chain(design, layers[part], tilings[part]) for part in way.runs)
+    predictions = tuple(predict_chain(run, timing) for run in runs)
+    assert (sum(one.cycles for one in predictions), sum(one.beats for one in predictions)) == (
+        way.figures.cycles, way.figures.beats), "closed form and prediction differ"
+    return ChainPlan(design, tuple(layers), runs, predictions, tuple(alone), search.compared, search.exhaustive)
 
 
-class _Search:
-    """The options of every layer, for each choice of where its tensors are; then the best way for any price."""
-
-    def __init__(self, design: Design, layers: tuple[Layer, ...], timing: MemoryTiming, max_sizes: int, alone: tuple[Choice, ...]) -> None:
-        self.design, self.timing, self.max_sizes = design, timing, max_sizes
-        self.depth = design.bank_depth("input")
-        self.compared = 0
-        links = [why_not_kept(design, a, b) is None for a, b in zip(layers, layers[1:], strict=False)]
-        self.options: list[dict[tuple[bool, bool], list[_Option]]] = []  # by whether input and output are kept
-        for layer, choice, before, after in zip(layers, alone, [False, *links], [*links, False], strict=True):
-            single = _Option(0, choice.prediction.cycles, choice.prediction.beats_read + choice.prediction.beats_written, None)
-            self.options.append({(False, False): [single]} | {
-                (input_kept, output_kept): self._tried(layer, input_kept, output_kept)
-                for input_kept in (False, True)[:1 + before] for output_kept in (False, True)[:1 + after] if input_kept or output_kept})
-
-    def best(self, price: Price) -> _Way:
-        """From the last layer to the first: the cheapest way on, by how much of the input banks its first layer's input takes."""
-        loaded, kept = _Way((0, 0)), list[_Way]()  # from the next layer on, its input loaded; and on chip
-        for options in reversed(self.options):
-            ways: dict[bool, list[_Way]] = {False: [], True: []}
-            for (input_kept, output_kept), choices in options.items():
-                for option in choices:
-                    following = [way for way in kept if option.entries + way.options[0].entries <= self.depth] if output_kept else [loaded]
-                    if following:
-                        way = min(following, key=lambda way: way.price)
-                        cost = option.cycles * price[0] + option.beats * price[1]
-                        ways[input_kept].append(_Way((cost + way.price[0], option.beats + way.price[1]), (option, *way.options),
-                                                     (output_kept, *way.kept)))
-            loaded, kept = min(ways[False], key=lambda way: way.price), ways[True]
-        return loaded
-
-    def _tried(self, layer: Layer, input_kept: bool, output_kept: bool) -> list[_Option]:
-        """Tilings that fit, of which none is as good as another in entries, cycles and beats."""
-        found: list[_Option] = []
-        for tiling in _tilings(self.design, layer, output_kept, self.max_sizes):
-            try:
-                plan = TilePlan(self.design, layer, tiling, input_entry=0 if input_kept else None,
-                                output_frame=ANYWHERE if output_kept else None)
-            except IllegalTiling:
-                continue
-            shape = program_shape(self.design, Pattern.of(plan)) if plan.fits else None
-            if shape is None or not shape.fits:
-                continue
-            self.compared += 1
-            length = ProgramLength(shape.beats(self.design.bus_bits), shape.first_instructions, shape.tile_instructions)
-            link = predict_link(plan, length, self.timing)
-            found.append(_Option(plan.needs()["input"][0], link.cycles, link.beats_read + link.beats_written, tiling))
-        result: list[_Option] = []
-        for option in sorted(found, key=lambda option: (option.entries, option.cycles, option.beats)):
-            if not any(other.cycles <= option.cycles and other.beats <= option.beats for other in result):
-                result.append(option)
-        return result
+# -- the search -------------------------------------------------------------------------------------------------------
 
 
-def _tilings(design: Design, layer: Layer, output_kept: bool, max_sizes: int) -> Iterator[Tiling]:
-    """Sizes along each loop, both orders where they differ, and weights that stay."""
-    group = Grouping.of(design, layer)
-    step = design.cols * design.words_per_entry("output") if output_kept else channel_alignment(design)
-    channels = [(ts, group.outputs, group.words) for ts in tile_sizes(group.count, 1, max_sizes)]
-    block = lcm(step, design.rows)  # a part of a block of rows costs as much as the whole
-    tks = [group.outputs]
-    if group.packed == 1:
-        tks = sorted({*tile_sizes(group.outputs, block, max_sizes), min(block, group.outputs), min(step, group.outputs)})
-    tcs = tile_sizes(group.words, design.words_per_entry("input"), max_sizes) if design.psum_bytes else [group.words]
-    channels += [(1, tk, tc) for tk in tks for tc in tcs]
-    for ts, tk, tc in dict.fromkeys(channels):
-        weight_tiles = ceil_div(group.count, ts) * ceil_div(group.outputs, tk)
-        for ty in tile_sizes(layer.OY, min(design.lanes, layer.OY), max_sizes):
-            for tx in tile_sizes(layer.OX, 1, max_sizes):
-                pixel_tiles = layer.B * ceil_div(layer.OY, ty) * ceil_div(layer.OX, tx)
-                if prod((weight_tiles, pixel_tiles, ceil_div(group.words, tc))) > MAX_TILES:
-                    continue
-                orders = list(Order) if weight_tiles > 1 and pixel_tiles > 1 else [Order.WEIGHTS_OUTER]
-                for order in orders:
-                    for resident in (False, True) if len(orders) > 1 else (False,):
-                        yield Tiling(ts=ts, tk=tk, tc=tc, ty=ty, tx=tx, order=order, resident=resident)
+@dataclass(frozen=True)
+class Figures:
+    """Of a layer or several; see :class:`dse.schedule.predict.Prediction`."""
+
+    cycles: int = 0
+    beats_read: int = 0
+    beats_written: int = 0
+    compute_bound_cycles: int = 0
+    memory_bound_cycles: int = 0
+    drain_bound_cycles: int = 0
+
+    @property
+    def beats(self) -> int:
+        return self.beats_read + self.beats_written
+
+    @classmethod
+    def of(cls, choice: Choice) -> Figures:
+        return cls(*(getattr(choice.prediction, name) for name in cls.__dataclass_fields__))
+
+    @classmethod
+    def linked(cls, tilings: LinkTilings, at: int) -> Figures:
+        return cls(*(int(values[at]) for values in (
+            tilings.cycles, tilings.beats_read, tilings.beats_written, tilings.issue_cycles, tilings.memory_bound_cycles,
+            tilings.drain_bound_cycles)))
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def tile_sizes(total: int, step: int, most: int) -> list[int]:
-    """The whole, and multiples of ``step``: the most even split for each number of tiles, thinned to ``most``, evenly in ratio."""
-    units = ceil_div(total, step)
-    sizes = sorted({min(total, ceil_div(units, tiles) * step) for tiles in range(1, units + 1)})
-    if len(sizes) <= most:
-        return sizes
-    wanted = [sizes[0] * (total / sizes[0]) ** (at / (most - 1)) for at in range(most)]
-    return sorted({min(sizes, key=lambda size: abs(log(size / want))) for want in wanted})
+@dataclass(frozen=True)
+class Way:
+    """How a line of layers runs. ``chosen``: of each layer its tiling, as a row of linked tilings; None: its best one by itself.
+    ``kept``: of each layer, whether its output stays on chip."""
+
+    figures: Figures
+    chosen: tuple[tuple[LinkTilings, int] | None, ...]
+    kept: tuple[bool, ...]
+
+    @property
+    def runs(self) -> list[slice]:
+        """The layers of each run."""
+        ends = [at + 1 for at, kept in enumerate(self.kept) if not kept]
+        return [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
+
+    def tilings(self) -> list[Tiling | None]:
+        return [None if choice is None else choice[0].tiling(choice[1]) for choice in self.chosen]
 
 
-# -- networks ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Options:
+    """The ways to run one layer, arrays of one length; the first is its best one by itself. ``entries``: that it needs of an input bank,
+    the next layer's region apart. ``first``, ``second``: what the objective compares, and what decides among the best."""
+
+    input_kept: Booleans
+    output_kept: Booleans
+    entries: Integers
+    first: Integers
+    second: Integers
 
 
-def collapse_chains(graph: Any, design: Design, timing: MemoryTiming, *, objective: Objective = Objective.BOTH,
-                    max_sizes: int = MAX_SIZES) -> Any:
-    """A copy of a network's ``networkx.DiGraph`` in which layers whose tensors stay on chip are one node.
+class LineSearch:
+    """The best way to run ``layers`` one after the other, for designs that differ in their bank depths alone.
 
-    Nodes are array layers if their ``operator`` has a ``layer``, no repeats, and no more bits than the design; of those, each that is
-    the only reader of the one before it is tried. A collapsed node is called after its layers, joined by ``+``, and has ``operators``
-    (theirs), ``run`` (:class:`ChainRun`), ``prediction`` and ``saved_bytes``; ``graph.graph["saved_bytes"]`` is the sum.
+    ``levels``: of the input, weight, output and psum banks, the depths that will be asked for. All options of a layer are evaluated
+    once; those that another beats in everything are left out. Then for each depth the best way is found exactly: the cheapest way
+    through each option bounds what may be part of it, and of what is left all combinations compete.
     """
-    import networkx
 
-    result = networkx.DiGraph(graph)
-    result.graph["saved_bytes"] = 0
-    for names in _lines(graph, design):
-        layers = [graph.nodes[name]["operator"].layer for name in names]
-        try:
-            plan = plan_chain(design, layers, timing, objective=objective, max_sizes=max_sizes)
-        except InputError:
-            continue  # a layer that does not fit: as it is
-        first = 0
-        for run, prediction in zip(plan.runs, plan.predictions, strict=True):
-            last = first + len(run.plans)
-            if last - first > 1:
-                alone = sum(choice.bytes for choice in plan.alone[first:last])
-                moved = (prediction.beats_read + prediction.beats_written) * design.bus_bits // 8
-                _collapse(result, names[first:last], run=run, prediction=prediction, saved_bytes=alone - moved)
-            first = last
+    def __init__(self, design: Design, layers: Sequence[Layer], timing: MemoryTiming, objective: Objective, spaces: Spaces,
+                 levels: tuple[tuple[int, ...], ...]) -> None:
+        self.objective, self.compared, self.exhaustive = objective, 0, True
+        linkable = [why_not_kept(design, a, b) is None for a, b in zip(layers, layers[1:], strict=False)]
+        self.linked: list[list[tuple[Link, LinkTilings]]] = []
+        for layer, before, after in zip(layers, [False, *linkable], [*linkable, False], strict=True):
+            links = [Link(i, o) for i in (False, True)[:1 + before] for o in (False, True)[:1 + after] if i or o]
+            tables = []
+            for link in links:
+                space = spaces(Run(design, replace(layer, name="layer"), timing), link)  # so that equal layers share
+                compared, table = _competing(space, levels)
+                tables.append((link, table))
+                self.compared += compared
+                self.exhaustive &= space.sizes is Sizes.ALL
+            self.linked.append(tables)
+
+    def best(self, depths: Sequence[int], alone: Sequence[Figures]) -> Way:
+        """``depths``: of the input, weight, output and psum banks. ``alone``: every layer's best mapping by itself at these depths."""
+        fitting = [self._fitting(tables, depths) for tables in self.linked]
+        options = [self._options(tables, figures) for tables, figures in zip(fitting, alone, strict=True)]
+        chosen = [0] * len(options) if not _may_link(options, depths[0]) else _best(options, depths[0], self._tolerance)
+        result, kept, total = [], [], Figures()
+        for at, figures, tables, which in zip(chosen, alone, fitting, options, strict=True):
+            choice, place = None, at - 1
+            for _, table in tables:
+                if choice is None and 0 <= place < len(table):
+                    choice = table, place
+                place -= len(table)
+            result.append(choice)
+            kept.append(bool(which.output_kept[at]))
+            total += figures if choice is None else Figures.linked(*choice)
+        return Way(total, tuple(result), tuple(kept))
+
+    @property
+    def _tolerance(self) -> float:
+        return 1 + CYCLE_TOLERANCE if self.objective is Objective.BOTH else 1.0
+
+    def _fitting(self, tables: list[tuple[Link, LinkTilings]], depths: Sequence[int]) -> list[tuple[Link, LinkTilings]]:
+        limits = np.array(depths).reshape(-1, 1)
+        return [(link, table.take(np.flatnonzero((table.needs[:len(BANKS)] <= limits).all(axis=0)))) for link, table in tables]
+
+    def _options(self, tables: list[tuple[Link, LinkTilings]], alone: Figures) -> _Options:
+        cycles = np.concatenate([[alone.cycles], *(table.cycles for _, table in tables)])
+        beats = np.concatenate([[alone.beats], *(table.beats for _, table in tables)])
+        entries = np.concatenate([[0], *(table.needs[0] for _, table in tables)])
+        input_kept, output_kept = (np.concatenate([[False], *(np.full(len(table), getattr(link, name)) for link, table in tables)])
+                                   for name in ("input_kept", "output_kept"))
+        first, second = (beats, cycles) if self.objective is Objective.BYTES else (cycles, beats)
+        return _Options(input_kept, output_kept, entries, first, second)
+
+
+@lru_cache(maxsize=512)
+def _competing(space: LinkSpace, levels: tuple[tuple[int, ...], ...]) -> tuple[int, LinkTilings]:
+    """(how many fit the largest banks, those of them that no other beats in entries, cycles and beats).
+
+    Of weight, output and psum banks only the smallest of the depths that holds a tiling counts; of input banks the entries do, which
+    must leave room for another layer's.
+    """
+    table = space.fitting(tuple(depths[-1] for depths in levels))  # type: ignore[arg-type]
+    classes = [np.searchsorted(depths, need) for depths, need in zip(levels[1:], table.needs[1:], strict=False)]
+    best = pareto_mask(np.stack([table.needs[0], *classes, table.cycles, table.beats], axis=1)) if len(table) else np.zeros(0, bool)
+    return len(table), table.take(best)
+
+
+def _may_link(options: list[_Options], depth: int) -> bool:
+    """Whether the smallest regions of some neighbours fit beside each other."""
+    for before, after in zip(options, options[1:], strict=False):
+        writes, reads = before.entries[before.output_kept], after.entries[after.input_kept]
+        if len(writes) and len(reads) and writes.min() + reads.min() <= depth:
+            return True
+    return False
+
+
+def _cheapest(costs: Floats, entries: Integers, room: Integers) -> Floats:
+    """For each ``room`` the least cost of what takes at most so many entries; infinite where there is nothing."""
+    order = np.argsort(entries, kind="stable")
+    least = np.concatenate([[np.inf], np.minimum.accumulate(costs[order])])
+    result: Floats = least[np.searchsorted(entries[order], room, side="right")]
     return result
 
 
-def _lines(graph: Any, design: Design) -> Iterator[list[str]]:
-    """Longest lines of layers of which each alone reads the one before it and could find its output on chip."""
-    import networkx
-
-    def follower(name: str) -> str | None:
-        after = list(graph.successors(name))
-        layer = _layer(graph, name, design)
-        if layer is None or len(after) != 1 or graph.in_degree(after[0]) != 1:
-            return None
-        second = _layer(graph, after[0], design)
-        if second is None:
-            return None
-        try:
-            check_chain(design, [layer, second])
-        except InputError:
-            return None
-        return after[0] if why_not_kept(design, layer, second) is None else None
-
-    following = {name: follower(name) for name in networkx.topological_sort(graph)}
-    begun = set(following.values())
-    for name in following:
-        line, at = [name], following[name]
-        while at is not None:
-            line.append(at)
-            at = following[at]
-        if name not in begun and len(line) > 1:
-            yield line
+def _beside(costs: Floats, near: _Options, linked: Booleans, here: _Options, kept: Booleans, depth: int) -> Floats:
+    """The least of the neighbour's ``costs`` that each option of ``here`` can have: of those that are ``linked`` and leave room, where
+    it is ``kept`` itself, else of the others."""
+    apart = costs[~linked].min() if (~linked).any() else np.inf
+    return np.where(kept, _cheapest(costs[linked], near.entries[linked], depth - here.entries), apart)
 
 
-def _layer(graph: Any, name: str, design: Design) -> Layer | None:
-    operator = graph.nodes[name].get("operator")
-    layer: Layer | None = getattr(operator, "layer", None)
-    fits = getattr(operator, "repeat", 1) == 1 and getattr(operator, "weight_bits", 0) <= design.weight_bits \
-        and getattr(operator, "activation_bits", 0) <= design.activation_bits
-    return layer if fits else None
+def _best(options: list[_Options], depth: int, tolerance: float) -> list[int]:
+    """The option of each layer: of all ways within ``tolerance`` of the least ``first`` the one with the least ``second``."""
+    count = len(options)
+    onward: list[Floats] = [np.zeros(0)] * count  # the least cost from an option to the end of the line, itself included
+    so_far: list[Floats] = [np.zeros(0)] * count  # and from the beginning to before it
+    for at in reversed(range(count)):
+        here, rest = options[at], np.zeros(len(options[at].first))
+        if at + 1 < count:
+            after = options[at + 1]
+            rest = _beside(onward[at + 1], after, after.input_kept, here, here.output_kept, depth)
+        onward[at] = here.first + rest
+    for at in range(count):
+        here, so_far[at] = options[at], np.zeros(len(options[at].first))
+        if at:
+            before = options[at - 1]
+            so_far[at] = _beside(so_far[at - 1] + before.first, before, before.output_kept, here, here.input_kept, depth)
+    limit = onward[0].min() * tolerance
+    # From the last layer to the first: the ways on that none beats in the first layer's entries, first and second cost.
+    ways: tuple[Integers, Integers, Integers] | None = None  # option, first, second
+    steps: list[tuple[Integers, Integers]] = []  # of each layer's ways, the option and which way of the next layer follows
+    for at in reversed(range(count)):
+        here = options[at]
+        few = np.flatnonzero(so_far[at] + onward[at] <= limit)
+        if ways is None:
+            option, follows = few, np.zeros(len(few), np.int64)
+            first, second = here.first[few], here.second[few]
+        else:
+            after, (theirs, their_first, their_second) = options[at + 1], ways
+            kept, beside = here.output_kept[few][:, None], after.input_kept[theirs][None, :]
+            fits = here.entries[few][:, None] + after.entries[theirs][None, :] <= depth
+            within = (so_far[at] + here.first)[few][:, None] + their_first[None, :] <= limit
+            a, follows = np.nonzero((kept == beside) & (fits | ~kept) & within)
+            option = few[a]
+            first, second = here.first[option] + their_first[follows], here.second[option] + their_second[follows]
+        kept_here = here.input_kept[option]
+        best = pareto_mask(np.stack([kept_here, -1.0 * kept_here, here.entries[option] * kept_here, first, second], axis=1))
+        ways = option[best], first[best], second[best]
+        steps.append((ways[0], follows[best]))
+    assert ways is not None
+    _, first, second = ways
+    at, chosen = int(np.lexsort((first, second))[0]), list[int]()
+    for option, follows in reversed(steps):
+        chosen.append(int(option[at]))
+        at = int(follows[at])
+    return chosen
 
 
-def _collapse(graph: Any, names: Sequence[str], **values: Any) -> None:
-    before, after = list(graph.in_edges(names[0], data=True)), list(graph.out_edges(names[-1], data=True))
-    operators = tuple(graph.nodes[name].get("operator") for name in names)
-    graph.remove_nodes_from(names)
-    merged = "+".join(names)
-    graph.add_node(merged, operators=operators, **values)
-    graph.add_edges_from((source, merged, data) for source, _, data in before)
-    graph.add_edges_from((merged, target, data) for _, target, data in after)
-    graph.graph["saved_bytes"] += values["saved_bytes"]
+def even_spaces(run: Run, link: Link) -> LinkSpace:
+    """As a sweep compares: even tilings only."""
+    return link_space(run, link, Sizes.EVEN)

@@ -115,7 +115,7 @@ class LayerSpace:
         found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
         compared = 0
-        for design, which in self._alike(rows):
+        for design, which in self.alike(rows):
             search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
             best = search.best()
             compared += search.compared
@@ -136,7 +136,7 @@ class LayerSpace:
         needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
         return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
 
-    def _alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
+    def alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
         """Rows whose programs have the same fields, with a design of that kind."""
         base = self.design
         kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)

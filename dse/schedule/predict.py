@@ -59,9 +59,13 @@ class Prediction:
     @property
     def bound(self) -> tuple[str, int]:
         """(kind, cycles) of the resource that needs most."""
-        bounds = {"compute": self.compute_bound_cycles, "memory": self.memory_bound_cycles, "drain": self.drain_bound_cycles}
-        kind = max(bounds, key=lambda name: bounds[name])
-        return kind, bounds[kind]
+        return largest_bound(compute=self.compute_bound_cycles, memory=self.memory_bound_cycles, drain=self.drain_bound_cycles)
+
+
+def largest_bound(**bounds: int) -> tuple[str, int]:
+    """(name, cycles) of the largest; of equal ones the first."""
+    kind = max(bounds, key=lambda name: bounds[name])
+    return kind, bounds[kind]
 
 
 def tile_costs(plan: TilePlan) -> TileCosts:
@@ -113,6 +117,12 @@ def tile_costs(plan: TilePlan) -> TileCosts:
     return TileCosts(flat(load), flat(store), flat(compute), flat(groups * vectors), flat(groups * spaced), flat(groups * drain))
 
 
+def drain_bound_cycles(costs: TileCosts) -> int:
+    """What the drains alone would need; where they limit any tile, the array's time for the tiles that they do not."""
+    limited = costs.drain_bound_cycles > costs.issue_cycles
+    return int(np.where(limited, costs.drain_bound_cycles, costs.issue_cycles).sum() if limited.any() else costs.drain_bound_cycles.sum())
+
+
 def compute_start_cycles(plan: TilePlan) -> int:
     """From a phase's first cycle to its first operand vector; the lanes' limits settle one lane a cycle."""
     return hardware.COMPUTE_START_CYCLES + plan.design.lanes - 1
@@ -160,14 +170,12 @@ def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTimi
     end = hardware.MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
     offered = timing.beats_per_cycle
     total_beats = int(load.sum() + store.sum())
-    drain_limited = costs.drain_bound_cycles > costs.issue_cycles
     return Prediction(
         cycles=int(before + phases[:-1].sum() + end),
         beats_read=int(load.sum()) + program.beats, beats_written=int(store.sum()), issue_cycles=int(costs.issue_cycles.sum()),
         compute_bound_cycles=int(costs.issue_cycles.sum()),
         memory_bound_cycles=-int(-(total_beats / offered) // 1),
-        drain_bound_cycles=int(costs.drain_bound_cycles[drain_limited].sum() + costs.issue_cycles[~drain_limited].sum())
-        if drain_limited.any() else int(costs.drain_bound_cycles.sum()),
+        drain_bound_cycles=drain_bound_cycles(costs),
         first_load_cycles=int(memory[0]), last_store_cycles=int(memory[-1]), phase_cycles=phases)
 
 

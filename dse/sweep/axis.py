@@ -36,7 +36,7 @@ RANGES: dict[str, tuple[float, float]] = {
     **{f"{kind}_bytes": (0 if kind == "psum" else 1, MAX_BANK_BYTES) for kind in BANKS},
     **{f"{kind}_depth": (0 if kind == "psum" else 1, MAX_BANK_DEPTH) for kind in BANKS}}
 ARRAY_AXES = ("rows", "cols", "lanes", "precision", "accumulator_bits", "multiplier", "accumulate", "drains", "output_multiplier",
-              "bus_bits", "clock_mhz")
+              "chaining", "bus_bits", "clock_mhz")
 """In the order of the enumeration: the last varies fastest, so that points which share layer searches are neighbours."""
 BANK_AXES = tuple(f"{kind}_{unit}" for kind in BANKS for unit in ("bytes", "depth"))
 AXES = (*ARRAY_AXES, *BANK_AXES)
@@ -97,6 +97,10 @@ def _term(name: str, entry: Any, where: str) -> Value | Expression:
             raise InputError("not a choice", where=where, value=entry, allowed=", ".join(CHOICES[name]),
                              suggestion=f"nearest: {near}" if near else None)
         return str(entry)
+    if name == "chaining" and not isinstance(entry, str):
+        if not isinstance(entry, bool):
+            raise InputError("must be true or false", where=where, value=entry)
+        return entry
     if isinstance(entry, str) and (not name.endswith("_bytes") or parse_size(entry, where=where) is None):
         return Expression(entry, where=where)
     return _number(name, entry, where)
@@ -126,7 +130,7 @@ def _generated(name: str, written: Mapping[str, Any], where: str) -> list[int | 
         near = nearest(key, ("range", "powers_of_two")) if key is not None else None
         raise InputError("unknown key" if key is not None else "must have one key", where=where, value=key or dict(written),
                          allowed="range or powers_of_two", suggestion=f"nearest: {near}" if near else None)
-    if name == "precision" or name in CHOICES:
+    if name in ("precision", "chaining") or name in CHOICES:
         raise InputError("has no order", where=where, value=dict(written), allowed="a choice, or a list of some")
     form, bounds = next(iter(written.items()))
     place = f"{where}.{form}"

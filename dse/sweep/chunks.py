@@ -101,7 +101,7 @@ def at_bits(workload: Workload, activation_bits: int) -> Workload:
     """The workload for outputs of so many bits: 1-bit ones are +1 or -1, and a threshold takes the place of any clamp."""
     if activation_bits > 1:
         return workload
-    return Workload(workload.name, tuple((name, replace(layer, lo=None, hi=None), times) for name, layer, times in workload.layers))
+    return replace(workload, layers=tuple((name, replace(layer, lo=None, hi=None), times) for name, layer, times in workload.layers))
 
 
 def _evaluate(family: Family, workload: Workload, chunk: Chunk) -> pa.Table:

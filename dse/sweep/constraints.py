@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 RESOURCES = ("dsps", "block_rams", "luts", "ffs")
 """In the order in which their excess is told."""
 ESTIMATES = ("luts", "ffs")
-SHOWN = ("rows", "cols", "lanes", "precision", "drains", "input_bytes", "weight_bytes", "output_bytes", "psum_bytes", "bus_bits",
-         "clock_mhz")
+SHOWN = ("rows", "cols", "lanes", "precision", "drains", "chaining", "input_bytes", "weight_bytes", "output_bytes", "psum_bytes",
+         "bus_bits", "clock_mhz")
 
 
 class Constraints(BaseModel):

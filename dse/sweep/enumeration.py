@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 MAX_POINTS = 20_000_000
 OPTIONS = ("rows", "cols", "lanes", "weight_bits", "activation_bits", "accumulator_bits", "multiplier", "accumulate", "drains",
-           "output_multiplier", "bus_bits", "clock_mhz")
+           "output_multiplier", "chaining", "bus_bits", "clock_mhz")
 LOGIC, BLOCK_RAMS = "logic", "block_rams"
 BITS = ("weight_bits", "activation_bits")
 BOARD_NAMES = tuple(f"usable_{name}" for name in RESOURCES)
@@ -133,7 +133,8 @@ class Enumerator:
                 return [self.board.default_bus_bits(env["clock_mhz"])]
             case "clock_mhz":
                 return [self.board.clock_mhz.value]
-        return [{"lanes": 1, "precision": "w8a8", "accumulate": "tree", "drains": 1, "output_multiplier": "serial"}[name]]
+        return [{"lanes": 1, "precision": "w8a8", "accumulate": "tree", "drains": 1, "output_multiplier": "serial",
+                 "chaining": False}[name]]
 
     def _add_family(self, env: dict[str, Any]) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from boards.schema import Board
 from dse.choose import board_timing
 from dse.estimate.resources import estimate_resources, usable
 from dse.schedule.axes import Sizes
+from dse.schedule.chain_search import Figures
 from dse.schedule.explore import BANKS, LayerSpace, Objective, design_with_depths
+from dse.schedule.search import bank_depths
+from dse.schedule.tiling import Tiling
+from dse.sweep.chaining import SAVINGS, savings, ways
 from dse.sweep.columns import COLUMNS, SCHEMA, TEXT
 from dse.sweep.constraints import RESOURCES, Constraints, describe_excess, describe_slow, describe_traffic
 from dse.sweep.family import Family
@@ -95,28 +100,62 @@ def unevaluated(family: Family, workload: Workload, board: Board, constraints: C
 
 
 def layer_table(design: Design, workload: Workload, board: Board, objective: Objective = Objective.BOTH) -> list[dict[str, Any]]:
-    """Each layer of a design point: cycles and bytes (of all its repeats), what bounds it, its share of the time, and
-    ``compute_bound_mb_s``, what the board would have to offer so that array or drains are what it waits for.
+    """Each layer of a design point: cycles and bytes (of all its repeats), what bounds it, its share of the time, whether its output
+    stays on chip, and ``compute_bound_mb_s``, what the board would have to offer so that array or drains are what it waits for.
 
     Raises InputError when a layer cannot be mapped.
     """
-    timing = board_timing(board, design)
-    depths = np.array([[design.bank_depth(kind) if kind != "psum" or design.psum_bytes else 0 for kind in BANKS]], np.int64)
     rows: list[dict[str, Any]] = []
-    for name, layer, repeat in workload.layers:
-        best = LayerSpace(design, layer, TILE_SIZES).best(depths, timing, objective)
-        if not best.feasible[0]:
-            raise InputError(f"layer {name}: {best.reasons[0]}", where="layer", value=str(layer))
-        bounds = {kind: int(getattr(best, f"{kind}_bound_cycles")[0]) * repeat for kind in BOUNDS}
-        moved = int(best.beats_read[0] + best.beats_written[0]) * repeat * (design.bus_bits // 8)
+    for entry in map_layers(design, workload, board, objective):
+        figures, repeat = entry.figures, entry.repeat
+        bounds = {kind: getattr(figures, f"{kind}_bound_cycles") * repeat for kind in BOUNDS}
+        moved = figures.beats * repeat * (design.bus_bits // 8)
         array_seconds = max(bounds["compute"], bounds["drain"]) / (design.clock_mhz * 1e6)
         rows.append({
-            "name": name, "repeat": repeat, "macs": layer.macs * repeat, "cycles": int(best.cycles[0]) * repeat,
-            "external_bytes": moved, "bound": max(bounds, key=lambda kind: bounds[kind]),
+            "name": entry.name, "repeat": repeat, "macs": entry.layer.macs * repeat, "cycles": figures.cycles * repeat,
+            "external_bytes": moved, "bound": max(bounds, key=lambda kind: bounds[kind]), "output_stays": entry.output_stays,
             **{f"{kind}_bound_cycles": cycles for kind, cycles in bounds.items()},
-            "tiling": str(best.tilings[int(best.tiling_index[0])]), "compute_bound_mb_s": moved / array_seconds / 1e6})
+            "tiling": str(entry.tiling), "compute_bound_mb_s": moved / array_seconds / 1e6})
     total = sum(row["cycles"] for row in rows)
     return [{**row, "time_share": row["cycles"] / total} for row in rows]
+
+
+@dataclass(frozen=True)
+class MappedLayer:
+    """A layer of a design point as the sweep maps it; ``figures``: of one of its ``repeat`` runs, in its chain if it is in one.
+    ``chain``: names of the layers that run from one start with it, in order; itself alone where it runs by itself."""
+
+    name: str
+    layer: Layer
+    repeat: int
+    figures: Figures
+    tiling: Tiling
+    chain: tuple[str, ...]
+
+    @property
+    def output_stays(self) -> bool:
+        """On chip, for the next layer of the chain."""
+        return self.name != self.chain[-1]
+
+
+def map_layers(design: Design, workload: Workload, board: Board, objective: Objective = Objective.BOTH) -> list[MappedLayer]:
+    """Every layer of a design point, in order. Raises InputError when a layer cannot be mapped."""
+    timing, depths = board_timing(board, design), bank_depths(design)
+    found: dict[str, MappedLayer] = {}
+    for name, layer, repeat in workload.layers:
+        best = LayerSpace(design, layer, TILE_SIZES).best(depths[None, :], timing, objective)
+        if not best.feasible[0]:
+            raise InputError(f"layer {name}: {best.reasons[0]}", where="layer", value=str(layer))
+        figures = Figures(*(int(getattr(best, figure)[0]) for figure in TOTALS))
+        found[name] = MappedLayer(name, layer, repeat, figures, best.tilings[int(best.tiling_index[0])], (name,))
+    alone = {name: entry.figures for name, entry in found.items()}
+    for line, way in ways(design, workload, timing, objective, depths, alone):
+        for names, part in product(line.names, way.runs):
+            for name, chosen in zip(names[part], way.chosen[part], strict=True):
+                if chosen is not None:
+                    table, row = chosen
+                    found[name] = replace(found[name], figures=Figures.linked(table, row), tiling=table.tiling(row), chain=names[part])
+    return list(found.values())
 
 
 # -- what a point is --------------------------------------------------------------------------------------------------
@@ -180,6 +219,7 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
     depths = np.frombuffer(data, np.int64).reshape(shape)
     figures = {name: np.zeros(len(depths), np.int64) for name in TOTALS}
     reasons: dict[int, tuple[str, str]] = {}
+    by_layer: dict[Layer, dict[str, Integers]] = {}
     alive = np.arange(len(depths))
     for layer, (name, repeat) in _distinct(workload).items():
         try:
@@ -191,9 +231,15 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
         reasons |= {int(alive[row]): ("tiling", f"layer {name}: {reason}") for row, reason in best.reasons.items()}
         for figure in TOTALS:
             figures[figure][alive] += getattr(best, figure) * repeat
+        if design.chaining:
+            by_layer[layer] = {figure: np.zeros(len(depths), np.int64) for figure in TOTALS}
+            for figure, values in by_layer[layer].items():
+                values[alive] = getattr(best, figure)
         alive = alive[best.feasible]
         if not len(alive):
             break
+    for figure, change in savings(design, workload, timing, objective, depths, alive, by_layer).items():
+        figures[figure] = figures.get(figure, 0) + change
     return _Totals(figures, reasons)
 
 
@@ -210,16 +256,18 @@ def _distinct(workload: Workload) -> dict[Layer, tuple[str, int]]:
 def _figures(family: Family, workload: Workload, totals: _Totals | None, mapped: NDArray[np.intp]) -> dict[str, Any]:
     """Columns of every point; without meaning where it was not mapped."""
     design, count = family.design, len(family)
-    sums = {name: np.zeros(count, np.int64) for name in TOTALS}
+    sums = {name: np.zeros(count, np.int64) for name in (*TOTALS, *SAVINGS)}
     if totals is not None:
-        for name in TOTALS:
-            sums[name][mapped] = totals.figures[name]
+        for name, values in sums.items():
+            values[mapped] = totals.figures[name]
     cycles = np.maximum(sums["cycles"], 1)
     seconds = cycles / (design.clock_mhz * 1e6)
     read, written = (sums[name] * (design.bus_bits // 8) for name in ("beats_read", "beats_written"))
     bounds = {f"{kind}_bound_cycles": sums[f"{kind}_bound_cycles"] for kind in BOUNDS}
     largest = np.argmax(np.stack(list(bounds.values())), axis=0)
     return {"cycles": cycles, "seconds": seconds, "fps": 1 / seconds, "bytes_read": read, "bytes_written": written,
+            "kept_tensors": sums["kept_tensors"], "saved_cycles": sums["saved_cycles"],
+            "saved_bytes": sums["saved_beats"] * (design.bus_bits // 8),
             "external_bytes": read + written, "external_mb_s": (read + written) / seconds / 1e6,
             "utilization": workload.macs / (cycles * design.macs_per_cycle), **bounds, "bound": np.array(BOUNDS, object)[largest]}
 

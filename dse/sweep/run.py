@@ -12,6 +12,7 @@ from typing import Any
 
 from boards.errors import InputError
 from boards.schema import Board
+from dse.schedule.chain_graph import lines as lines_of_graph
 from dse.schedule.explore import Objective
 from dse.schedule.kernel import library
 from dse.sweep import inputs as made_from
@@ -151,14 +152,16 @@ def _layers(workload: Network | Layer | Workload) -> tuple[Workload, dict[str, i
     if isinstance(workload, Layer):
         return Workload(workload.name, ((workload.name, workload, 1),)), {}
     layers = tuple((node.name, node.layer, node.repeat) for node in workload.array_operators)
-    return Workload(workload.name, layers), dict(Counter(node.op for node in workload.host_operators() if not node.is_view))
+    lines = tuple(map(tuple, lines_of_graph(workload.graph)))
+    return Workload(workload.name, layers, lines), dict(Counter(node.op for node in workload.host_operators() if not node.is_view))
 
 
 def _inputs(workload: Workload, host: Mapping[str, int], spaces: Sequence[tuple[Board, Space]], points: int,
             families: int) -> dict[str, Any]:
     """Everything that the results depend on, as plain values."""
     layers = [{"layer": str(layer), "name": name, "repeat": repeat} for name, layer, repeat in workload.layers]
-    return {"format": made_from.FORMAT, "versions": made_from.versions(), "workload": {"name": workload.name, "layers": layers},
+    return {"format": made_from.FORMAT, "versions": made_from.versions(),
+            "workload": {"name": workload.name, "layers": layers, "lines": [list(line) for line in workload.lines]},
             "host_operators": dict(host),
             "boards": {board.name: {"space": _plain(space), "board": board.model_dump(mode="json")} for board, space in spaces},
             "chunk_points": points, "chunk_families": families}

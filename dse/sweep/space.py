@@ -51,6 +51,7 @@ class SpaceFile(BaseModel):
     accumulate: Any = None
     drains: Any = None
     output_multiplier: Any = None
+    chaining: Any = None
     input_bytes: Any = None
     input_depth: Any = None
     weight_bytes: Any = None

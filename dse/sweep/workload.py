@@ -11,10 +11,12 @@ from hdl.layer import Layer
 
 @dataclass(frozen=True)
 class Workload:
-    """Layers that run on the array one after another. ``layers``: (name, layer, how many times the network has it, from 1)."""
+    """Layers that run on the array one after another. ``layers``: (name, layer, how many times the network has it, from 1). ``lines``:
+    names of layers of which each alone reads the one before it, whose tensors could stay on chip."""
 
     name: str
     layers: tuple[tuple[str, Layer, int], ...]
+    lines: tuple[tuple[str, ...], ...] = ()
 
     @property
     def macs(self) -> int:

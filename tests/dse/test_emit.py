@@ -15,12 +15,18 @@ import numpy as np
 import pytest
 
 import dse.emit
-from dse.emit import FILES, EmitReport, emit, pack_output
+from dse.emit import FILES, EmitReport, emit, emit_chain, pack_output
+from dse.schedule.chain import ChainRun
+from dse.schedule.chain_search import even_spaces, plan_chain
 from dse.schedule.compiler import compile_program
 from dse.schedule.packing import unpack_output
 from dse.schedule.search import best_tiling
 from dse.schedule.tiling import TilePlan, Tiling
+from dse.workload.builder import NetworkBuilder
 from dse.workload.layer_file import load_design, load_layer
+from dse.workload.line import line_of
+from dse.workload.network import Network
+from dse.workload.network_file import load_network_file
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
@@ -97,6 +103,40 @@ def test_the_whole_layer_passes_under_verilator(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"PASS {report.expected_cycles} cycles as predicted, ")
     assert report.expected_cycles > layer.macs / 16
+
+
+@cache
+def chain() -> tuple[ChainRun, Network]:
+    b = NetworkBuilder("pair")
+    x = b.relu(b.conv(b.input((1, 4, 5, 5)), "first", K=8, F=3, P=1))
+    b.linear(b.flatten(b.conv(x, "second", K=6, F=3, S=2)), "head", K=3)
+    network = line_of(b.build(), ["first", "second"])
+    plan = plan_chain(Design(rows=4, cols=4, chaining=True), list(network.array_layers().values()), TIMING, spaces=even_spaces)
+    (run,) = plan.runs
+    return run, network
+
+
+def test_a_chain_passes_from_one_start(tmp_path):
+    run_, network = chain()
+    (tmp_path / "layer.yaml").write_text("of an earlier emission")
+    report = emit_chain(run_, network, TIMING, tmp_path, seed=5)
+    done = run(tmp_path, "icarus")
+    assert (done.returncode, done.stderr) == (0, "")
+    pixels, beats = 2 * 2, 3  # 6 channels of a byte
+    assert done.stdout == (f"PASS {report.expected_cycles} cycles as predicted, {report.beats_read} beats read, {pixels * beats} written, "
+                           f"all {pixels * 4} output beats right\n")
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in report.files} == set(FILES) - {"layer.yaml"} | {
+        "network.yaml"}
+    assert load_network_file(tmp_path / "network.yaml") == network and load_design(tmp_path / "design.yaml") == run_.design
+    text = (tmp_path / "README.md").read_text()
+    assert "runs 2 layers from one start (`network.yaml`)" in text and "| program of layer 2 |" in text
+    assert "output of layer 1" not in text and "input of layer 2" not in text
+
+
+def test_a_layer_passes_on_a_design_for_chains(tmp_path):
+    design, layer, tiling = CASES["w8a8"]
+    emit(design.with_(chaining=True), layer, tiling, TIMING, tmp_path, seed=5)
+    assert run(tmp_path, "icarus").stdout.startswith("PASS ")
 
 
 def change(path: Path, old: str, new: str) -> None:

@@ -8,7 +8,7 @@ from boards.errors import InputError
 from boards.loader import load_board
 from dse.choose import board_timing
 from dse.schedule.search import best_tiling
-from dse.simulate_network import choose_network_design, simulate_network
+from dse.simulate_network import ChainOfLayers, choose_network_design, simulate_network
 from dse.workload.builder import NetworkBuilder
 from dse.workload.network import Network
 from hdl.design import Design
@@ -51,7 +51,8 @@ def test_repeats_count_in_totals(network):
     design = Design(rows=2, cols=2, input_bytes=2048, output_bytes=1024, accumulator_bits=24)
     heard: list[str] = []
     report = simulate_network(network, BOARD, design, engine="amaranth", started=heard.append)
-    first, second, third = report.runs
+    first, second, third = report.single
+    assert report.chains == ()
     assert first.report and second.report and third.report and report.matches
     assert third.cycles == 3 * third.report.cycles and third.note == "3 times"
     totals = report.totals()
@@ -67,3 +68,54 @@ def test_a_design_that_runs_nothing(network):
     with pytest.raises(InputError) as caught:
         simulate_network(network, BOARD, design)
     assert str(caught.value) == "--design: no layer of net runs on the design; the first: w8a8 operands, the array has w1a1"
+
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+
+CHAINING = Design(rows=2, cols=2, input_bytes=2048, output_bytes=1024, accumulator_bits=24, chaining=True)
+
+
+@pytest.fixture(scope="module")
+def line() -> Network:
+    """Three layers that follow each other, and one behind a pooling."""
+    b = NetworkBuilder("line")
+    x = b.relu(b.conv(b.input((1, 2, 3, 3)), "first", K=4, F=1))
+    x = b.relu(b.conv(x, "second", K=3, F=1))
+    x = b.max_pool(b.relu(b.conv(x, "third", K=4, F=1)), F=3, S=3)
+    b.linear(b.flatten(x), "last", K=3)
+    return b.build()
+
+
+def test_tensors_that_fit_stay_on_chip(line):
+    report = simulate_network(line, BOARD, CHAINING, engine="amaranth")
+    chain, last = report.runs
+    assert isinstance(chain, ChainOfLayers) and report.matches
+    assert chain.report.name == "first+second+third" and last.operator.name == "last"
+    timing, layers = board_timing(BOARD, CHAINING), list(line.array_layers().values())
+    one_by_one = sum(best_tiling(CHAINING, layer, timing).bytes for layer in layers[:3])
+    assert chain.report.saved_bytes == one_by_one - chain.report.bytes >= 2 * 9 * (4 + 4)
+    totals = report.totals()
+    assert (totals["chains"], totals["kept_tensors"], totals["simulated"], totals["layers"]) == (1, 2, 4, 4)
+    assert totals["cycles"] == totals["predicted_cycles"] == chain.cycles + last.cycles
+    assert totals["saved_bytes"] == chain.report.saved_bytes and totals["saved_cycles"] == chain.report.saved_cycles
+    assert totals["macs"] == line.macs
+    data = report.to_dict()
+    assert [layer["name"] for layer in data["layers"]] == ["first", "second", "third", "last"]
+    assert [layer.get("chain") for layer in data["layers"]] == ["first+second+third"] * 3 + [None]
+    assert sum(layer["predicted_cycles"] for layer in data["layers"]) == totals["cycles"]
+    (found,) = data["chains"]
+    assert found["cycles"] == found["predicted_cycles"] == chain.cycles and found["saved_bytes"] == chain.report.saved_bytes
+    assert found["bytes_written"] == found["predicted_bytes_written"] == 9 * 4 and found["bit_exact"] is True
+
+
+def test_a_design_for_chains_has_room_for_tensors():
+    b = NetworkBuilder("wide")
+    x = b.relu(b.conv(b.input((1, 4, 24, 24)), "first", K=8, F=1))
+    b.conv(x, "second", K=4, F=1)
+    network, options = b.build(), {"rows": 4, "cols": 4, "lanes": 1}
+    plain = choose_network_design(network, BOARD, options=options)
+    chaining = choose_network_design(network, BOARD, options={**options, "chaining": True})
+    assert (plain.chaining, chaining.chaining) == (False, True)
+    assert chaining.input_bytes >= 24 * 24 * 8 > plain.input_bytes
+    small = choose_network_design(network, BOARD, options={**options, "chaining": True, "input_bytes": 4096})
+    assert small.input_bytes == 4096

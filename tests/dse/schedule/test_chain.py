@@ -100,7 +100,7 @@ def test_a_chain_of_one_layer_is_that_layer() -> None:
     run = place_chain(W8A8, [FIRST], [tiled(2, 5, 4)])
     assert run.plans[0].needs() == TilePlan(W8A8, FIRST, tiled(2, 5, 4)).needs()
     prediction = predict_chain(run, TIMING)
-    assert prediction.layer_cycles == (prediction.cycles,)
+    assert [layer.cycles for layer in prediction.layers] == [prediction.cycles]
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

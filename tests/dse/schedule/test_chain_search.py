@@ -1,22 +1,26 @@
-"""The choice of what stays on chip: the traffic it saves is measured, and no other choice of those tried is better."""
+"""The choice of what stays on chip: the traffic it saves is measured, and no other way to run the layers is better."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from itertools import product
 
-import networkx
+import numpy as np
 import pytest
 
 from dse.fidelity.chains import check_run
 from dse.fidelity.check import Point, check_point
 from dse.schedule.chain import place_chain, predict_chain
-from dse.schedule.chain_search import ChainPlan, _tilings, collapse_chains, plan_chain, tile_sizes
+from dse.schedule.chain_search import ChainPlan, Figures, LineSearch, _best, _Options, even_spaces, plan_chain
 from dse.schedule.explore import Objective
-from dse.schedule.tiling import IllegalTiling
-from dse.workload.builder import NetworkBuilder
+from dse.schedule.frame import ANYWHERE
+from dse.schedule.search import bank_depths
+from dse.schedule.tiling import IllegalTiling, Order, TilePlan, Tiling
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
+from hdl.mapping import Grouping
 from sim.memory import MemoryTiming
 
 TIMING = MemoryTiming(12, 14, 25)
@@ -54,96 +58,100 @@ def test_what_does_not_fit_travels() -> None:
     wide = (Layer.conv(name="a", K=16, C=8, OY=12, OX=8, FY=1, FX=1), Layer.conv(name="b", K=8, C=16, OY=12, OX=8, FY=1, FX=1),
             Layer.conv(name="c", K=8, C=8, OY=12, OX=8, FY=1, FX=1), Layer.conv(name="d", K=40, C=8, OY=12, OX=8, FY=1, FX=1),
             Layer.conv(name="e", K=4, C=40, OY=12, OX=8, FY=1, FX=1))
-    plan = plan_chain(design, wide, TIMING, max_sizes=3)
+    plan = plan_chain(design, wide, TIMING, spaces=even_spaces)
     assert plan.links[-1] is False  # 12 x 8 pixels of 10 words
     assert [len(run.plans) for run in plan.runs][-1] == 1
     assert sum(len(run.plans) for run in plan.runs) == 5 and len(plan.links) == 4
 
 
-@pytest.mark.parametrize("objective", list(Objective))
-def test_no_combination_of_the_tilings_tried_is_better(objective: Objective) -> None:
-    design = DESIGN.with_(lanes=2)
-    layers = (Layer.conv(name="a", K=8, C=4, OY=10, OX=1, FY=3, FX=1, PT=1, PB=1), Layer.conv(name="b", K=8, C=8, OY=10, OX=1, FY=1, FX=1))
-    plan = plan_chain(design, layers, TIMING, objective=objective, max_sizes=2)
-    found = [(sum(choice.prediction.cycles for choice in plan.alone), plan.bytes_alone)]
-    for tilings in product(_tilings(design, layers[0], True, 2), _tilings(design, layers[1], False, 2)):
+def every_tiling(design: Design, layer: Layer) -> Iterator[Tiling]:
+    """All sizes, whether they are legal or not."""
+    group = Grouping.of(design, layer)
+    sizes = (range(1, size + 1) for size in (group.count, group.outputs, group.words, layer.OY, layer.OX))
+    for (ts, tk, tc, ty, tx), order, resident in product(product(*sizes), Order, (False, True)):
+        yield Tiling(ts=ts, tk=tk, tc=tc, ty=ty, tx=tx, order=order, resident=resident)
+
+
+TWO_LANES = DESIGN.with_(lanes=2)
+SMALL = (Layer.conv(name="a", K=8, C=4, OY=3, OX=1, FY=3, FX=1, PT=1, PB=1),
+         Layer.conv(name="b", K=3, C=8, OY=3, OX=1, FY=1, FX=1))
+
+
+@cache
+def every_way() -> list[tuple[int, int]]:
+    """(cycles, beats) of every pair of tilings of SMALL, the tensor between them on chip."""
+    def legal(at: int, tiling: Tiling) -> bool:
         try:
-            prediction = predict_chain(place_chain(design, layers, tilings), TIMING)
+            return TilePlan(TWO_LANES, SMALL[at], tiling, input_entry=0 if at else None, output_frame=None if at else ANYWHERE).fits
         except IllegalTiling:
-            continue
-        found.append((prediction.cycles, (prediction.beats_read + prediction.beats_written) * 2))
-    assert (plan.cycles, plan.bytes) in found and len(found) > 20
-    fewest, least = min(found), min((moved, cycles) for cycles, moved in found)
-    if objective is Objective.CYCLES:
-        assert (plan.cycles, plan.bytes) == fewest
-    elif objective is Objective.BYTES:
-        assert (plan.bytes, plan.cycles) == least
-    else:
-        assert plan.cycles <= 1.01 * fewest[0] and least[0] <= plan.bytes <= fewest[1]
+            return False
+
+    choices = [[tiling for tiling in every_tiling(TWO_LANES, layer) if legal(at, tiling)] for at, layer in enumerate(SMALL)]
+    found = []
+    for tilings in product(*choices):
+        prediction = predict_chain(place_chain(TWO_LANES, SMALL, tilings), TIMING)
+        found.append((prediction.cycles, prediction.beats))
+    return found
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_no_way_at_all_is_better(objective: Objective) -> None:
+    plan, together = plan_chain(TWO_LANES, SMALL, TIMING, objective=objective), every_way()
+    apart = sum(choice.prediction.cycles for choice in plan.alone), plan.bytes_alone // 2
+    found = [*together, apart]
+    assert plan.exhaustive and len(together) > 100 and (plan.cycles, plan.bytes // 2) in found
+    fewest = min(found)
+    expected = {
+        Objective.CYCLES: fewest, Objective.BYTES: min(found, key=lambda way: way[::-1]),
+        Objective.BOTH: min((way for way in found if way[0] <= 1.01 * fewest[0]), key=lambda way: way[::-1])}
+    assert (plan.cycles, plan.bytes // 2) == expected[objective]
+
+
+def random_options(random: np.random.Generator, first: bool, last: bool) -> _Options:
+    """The first is a layer by itself; of the others at least one end is kept."""
+    ends = [(i, o) for i, o in ((True, False), (False, True), (True, True)) if not (first and i or last and o)]
+    kept = [(False, False), *(ends[at] for at in random.integers(0, len(ends), 5))]
+    entries, costs, others = random.integers(1, 40, 6), random.integers(100, 110, 6), random.integers(1, 100, 6)
+    return _Options(np.array([i for i, _ in kept]), np.array([o for _, o in kept]), np.where(np.arange(6) > 0, entries, 0), costs, others)
+
+
+@pytest.mark.parametrize("tolerance", [1.0, 1.01, 1.05])
+def test_the_best_way_is_that_of_all_ways(tolerance: float) -> None:
+    """Invented options, with banks that hold some pairs and others not: every combination, one by one."""
+    random = np.random.default_rng(7)
+    linked = 0
+    for _ in range(20):
+        options = [random_options(random, at == 0, at == 3) for at in range(4)]
+        ways = {}
+        for way in product(range(6), repeat=4):
+            pairs = list(zip(options, options[1:], way, way[1:], strict=False))
+            if all(a.output_kept[i] == b.input_kept[j] for a, b, i, j in pairs) and all(
+                    a.entries[i] + b.entries[j] <= 40 for a, b, i, j in pairs if a.output_kept[i]):
+                chosen = list(zip(options, way, strict=True))
+                ways[way] = sum(int(o.first[at]) for o, at in chosen), sum(int(o.second[at]) for o, at in chosen)
+        limit = tolerance * min(first for first, _ in ways.values())
+        best = min((second, first) for first, second in ways.values() if first <= limit)
+        found = tuple(_best(options, 40, tolerance))
+        assert ways[found] == best[::-1]
+        linked += any(o.output_kept[at] for o, at in zip(options, found, strict=True))
+    assert linked > 5
+
+
+def test_one_search_serves_many_banks() -> None:
+    designs = [DESIGN.with_(input_bytes=size, weight_bytes=weights) for size in (2048, 4096, 8192) for weights in (2048, 16384)]
+    depths = [tuple(bank_depths(design).tolist()) for design in designs]
+    levels = tuple(tuple(sorted(set(column))) for column in zip(*depths, strict=True))
+    layers = tuple(Layer.conv(name=name, K=8, C=C, OY=20, OX=12, FY=1, FX=1) for name, C in (("a", 4), ("b", 8), ("c", 8)))
+    search = LineSearch(designs[-1], layers, TIMING, Objective.BOTH, even_spaces, levels)
+    kept = set()
+    for design, have in zip(designs, depths, strict=True):
+        plan = plan_chain(design, layers, TIMING, spaces=even_spaces)
+        way = search.best(have, [Figures.of(choice) for choice in plan.alone])
+        assert (way.figures.cycles, way.figures.beats * 2, way.kept[:-1]) == (plan.cycles, plan.bytes, plan.links)
+        kept.add(way.kept)
+    assert len(kept) > 1
 
 
 def test_a_layer_that_does_not_follow_is_refused() -> None:
     with pytest.raises(InputError, match=r"^layers\[1\].C: c does not read what a writes, got 9; allowed: 8, the K before it$"):
         plan_chain(DESIGN, (LAYERS[0], Layer.conv(name="c", K=4, C=9, OY=10, OX=8, FY=1, FX=1)), TIMING)
-
-
-def test_tile_sizes_end_on_steps_and_include_the_whole() -> None:
-    assert tile_sizes(13, 1, 20) == [1, 2, 3, 4, 5, 7, 13]
-    assert tile_sizes(192, 4, 4)[0] == 4 and tile_sizes(192, 4, 4)[-1] == 192
-
-
-# -- networks ---------------------------------------------------------------------------------------------------------
-
-
-class Operator:
-    """What the collapse looks at of an operator of a network."""
-
-    def __init__(self, layer: Layer | None = None) -> None:
-        self.layer = layer
-        self.repeat = 1
-
-
-def graph_of(edges: list[tuple[str, str]], layers: dict[str, Layer]) -> networkx.DiGraph:
-    graph = networkx.DiGraph(edges, name="net")
-    for name in graph:
-        graph.nodes[name]["operator"] = Operator(layers.get(name))
-    return networkx.freeze(graph)
-
-
-def test_lines_of_layers_become_one_node() -> None:
-    layers = {layer.name: layer for layer in LAYERS}
-    graph = graph_of([("in", "a"), ("a", "b"), ("b", "c"), ("c", "pool")], layers)
-    collapsed = collapse_chains(graph, DESIGN, TIMING, max_sizes=3)
-    assert set(collapsed) == {"in", "a+b+c", "pool"} and list(collapsed.edges) == [("in", "a+b+c"), ("a+b+c", "pool")]
-    plan = plan_chain(DESIGN, LAYERS, TIMING, max_sizes=3)
-    node = collapsed.nodes["a+b+c"]
-    assert node["saved_bytes"] == collapsed.graph["saved_bytes"] == plan.saved_bytes > 0
-    assert [operator.layer for operator in node["operators"]] == list(LAYERS)
-    assert node["prediction"] == plan.predictions[0] and list(graph) == ["in", "a", "b", "c", "pool"]
-
-
-def test_a_tensor_with_two_readers_stays_in_memory() -> None:
-    layers = {layer.name: layer for layer in LAYERS}
-    collapsed = collapse_chains(graph_of([("a", "b"), ("a", "add"), ("b", "add")], layers), DESIGN, TIMING)
-    assert set(collapsed) == {"a", "b", "add"} and collapsed.graph["saved_bytes"] == 0
-
-
-def inverted_residual(weight_bits: int) -> networkx.DiGraph:
-    builder = NetworkBuilder("block", weight_bits=weight_bits)
-    source = builder.input((1, 4, 8, 8))
-    x = builder.activation("relu6", builder.conv(source, "expand", K=8, F=1))
-    x = builder.activation("relu6", builder.conv(x, "depthwise", K=8, F=3, P=1, G=8))
-    builder.add(builder.conv(x, "project", K=4, F=1), source, name="sum")
-    return builder.build().graph
-
-
-def test_a_network_is_such_a_graph() -> None:
-    collapsed = collapse_chains(inverted_residual(8), DESIGN, TIMING, max_sizes=3)
-    assert set(collapsed) == {"input", "expand+depthwise+project", "sum"}
-    assert set(collapsed.edges) == {("input", "expand+depthwise+project"), ("expand+depthwise+project", "sum"), ("input", "sum")}
-    run = collapsed.nodes["expand+depthwise+project"]["run"]
-    assert check_run(run, TIMING, 1).mismatches == ()
-
-
-def test_what_the_design_is_too_narrow_for_is_left_alone() -> None:
-    assert set(collapse_chains(inverted_residual(16), DESIGN, TIMING)) == {"input", "expand", "depthwise", "project", "sum"}
