@@ -50,7 +50,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """The mapping that the YAML file ``path`` holds. Raises :class:`InputError` as :func:`read_document`, and for anything but a mapping."""
+    """The mapping that the YAML file ``path`` holds. Raises :class:`InputError` for anything else, and as :func:`read_document`."""
     data = read_document(path)
     if not isinstance(data, dict):
         raise InputError("the file must hold a mapping (key: value lines)", where=str(path), value=data)

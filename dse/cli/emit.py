@@ -26,6 +26,7 @@ def emit(
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
     design: opt.DesignFile = None,
+    scalesim_config: opt.ScaleSimConfig = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
@@ -36,6 +37,6 @@ def emit(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design, scalesim_config=scalesim_config)
     options = read_target(workload, layer, chosen).options  # a layer of a network has a precision of its own
     return run(workload, layer, board, options, out, seed=seed, json=json)

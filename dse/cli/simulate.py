@@ -26,6 +26,7 @@ def simulate(
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
     design: opt.DesignFile = None,
+    scalesim_config: opt.ScaleSimConfig = None,
     engine: Annotated[str, typer.Option(metavar="auto|verilator|amaranth", help=(
         "Simulator. auto takes Verilator where it can run."))] = "auto",
     vcd: Annotated[str | None, typer.Option(metavar="FILE", help="Write waveforms.", show_default=False)] = None,
@@ -46,7 +47,7 @@ def simulate(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, design=design, scalesim_config=scalesim_config)
     target = read_target(workload, layer, chosen)
     if target.network is not None:
         from dse.cli import network_simulation

@@ -46,10 +46,14 @@ class TopologyRow:
         return cls(height, width, layer.FY, layer.FX, layer.C // layer.G, layer.K // layer.G, stride, copies,
                    is_depthwise=layer.G == layer.C > 1 and layer.B == 1)
 
+    @property
+    def outputs(self) -> int:
+        """Output pixels as SCALE-Sim counts them: rounded up."""
+        return scale_sim_outputs(self.height, self.fy, self.stride) * scale_sim_outputs(self.width, self.fx, self.stride)
+
     def run(self, rows: int, cols: int, dataflow: str) -> SystolicRun:
         """What SCALE-Sim reports for the row, once, without stalls (its CALC mode)."""
-        outputs = scale_sim_outputs(self.height, self.fy, self.stride) * scale_sim_outputs(self.width, self.fx, self.stride)
-        return scale_sim_gemm(outputs, self.filters, self.channels * self.fy * self.fx, rows=rows, cols=cols, dataflow=dataflow)
+        return scale_sim_gemm(self.outputs, self.filters, self.channels * self.fy * self.fx, rows=rows, cols=cols, dataflow=dataflow)
 
 
 def scale_sim_cycles(layer: Layer, *, rows: int, cols: int, dataflow: str, repeat: int = 1) -> int:
