@@ -82,7 +82,8 @@ def _rows(path: str) -> tuple[list[Row], bool]:
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip(" \t,")]
     if not lines:
         raise InputError("the file is empty", where=path)
-    has_header = not any(_is_number(cell) for cell in _cells(lines[0][1])[1:])
+    head = _cells(lines[0][1])
+    has_header = not any(_is_number(cell) for cell in head[1:])
     lines = lines[1:] if has_header else lines
     if not lines:
         raise InputError("no row below the header", where=path)
@@ -92,7 +93,8 @@ def _rows(path: str) -> tuple[list[Row], bool]:
     count = next((at for at, cell in enumerate(first) if not _is_number(cell)), len(first))
     if count >= LAYOUT_NUMBERS:
         raise InputError(f"a row of {count} numbers: a layout, no topology", where=f"{path}:{lines[0][0]}")
-    columns = GEMM_COLUMNS if count == len(GEMM_COLUMNS) else CONV_COLUMNS
+    is_gemm = count == len(GEMM_COLUMNS) or has_header and [cell.upper() for cell in head[1:4]] == list(GEMM_COLUMNS)
+    columns = GEMM_COLUMNS if is_gemm else CONV_COLUMNS
     return [_row(path, number, line, columns) for number, line in lines], has_header
 
 
