@@ -56,7 +56,7 @@ class Assembly:
     def remark(self, what: str, name: str | None = None) -> None:
         """Tell the user ``what``, of the layer ``name``; the same of several layers becomes one remark."""
         names = self._remarks.setdefault(what, [])
-        if name is not None:
+        if name is not None and name not in names[-1:]:
             names.append(name)
 
     def build(self) -> Network:

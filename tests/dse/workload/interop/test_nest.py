@@ -76,7 +76,8 @@ def test_matrix_products():
 
 
 def test_long_matrices_become_images():
-    assert matrix_rows(4095, where="") == (4095, 1) and matrix_rows(4096, where="") == (64, 64) and matrix_rows(12544, where="") == (112, 112)
+    assert matrix_rows(4095, where="") == (4095, 1)
+    assert matrix_rows(4096, where="") == (64, 64) and matrix_rows(12544, where="") == (112, 112)
     assert recognise(nest("Z[m n] A[m k] B[n k]", {"m": 2 * 4093, "n": 1, "k": 1})).input_shape() == (1, 1, 4093, 2)
     with pytest.raises(InputError, match="^M: rows that are no product of two sizes, got 4099; allowed: sizes of 1 to 4095; add rows"):
         matrix_rows(4099, where="M")
@@ -92,15 +93,18 @@ def test_loops_of_one_pass_do_no_harm():
 @pytest.mark.parametrize("text, sizes, what", [
     ("O[k y+r] W[k r] I[k y]", {"k": 2, "y": 3, "r": 3},
      "O[1]: the output's index is a sum or has a coefficient: a transposed or dilated output, no convolution, got 'y+r'"),
-    ("O[k y] W[k 2*c r] I[c y+r]", {"k": 2, "y": 3, "c": 3, "r": 2}, "W[1]: the weights' index is a sum or has a coefficient: no convolution, got '2*c'"),
+    ("O[k y] W[k 2*c r] I[c y+r]", {"k": 2, "y": 3, "c": 3, "r": 2}, "W[1]: the weights' index is a sum or has a coefficient: no "
+                                                                     "convolution, got '2*c'"),
     ("O[k y] W[k y+c] I[c y+c]", {"k": 2, "y": 3, "c": 3}, "I[1]: both inputs have sums of loops: no convolution, got 'y+c'"),
     ("O[k y x z] W[k r s t] I[y+r x+s z+t]", {"k": 2, "y": 3, "x": 3, "z": 3, "r": 3, "s": 3, "t": 3},
      "I[2]: a third axis that a filter moves along: 3-D convolutions are not supported, got 'z+t'"),
     ("O[k y] W[k c] I[c y+c]", {"k": 2, "y": 3, "c": 3}, "I[1]: c indexes I twice: a diagonal, no convolution, got 'y+c'"),
     ("O[k y x] W[k c] I[c y+x]", {"k": 2, "y": 3, "x": 3, "c": 3},
      "I[1]: neither a loop nor an output's position times stride plus a filter's times dilation: no convolution, got 'y+x'"),
-    ("O[y] W[r] I[y+r s]", {"y": 3, "r": 2, "s": 4}, "I[1]: s indexes I alone: it sums one input alone, no convolution or matrix product, got 's'"),
-    ("O[y q] W[r] I[y+r]", {"y": 3, "r": 2, "q": 4}, "O[1]: q indexes O alone: it repeats the result, no convolution or matrix product, got 'q'"),
+    ("O[y] W[r] I[y+r s]", {"y": 3, "r": 2, "s": 4}, "I[1]: s indexes I alone: it sums one input alone, no convolution or matrix "
+                                                     "product, got 's'"),
+    ("O[y q] W[r] I[y+r]", {"y": 3, "r": 2, "q": 4}, "O[1]: q indexes O alone: it repeats the result, no convolution or matrix product, "
+                                                     "got 'q'"),
     ("O[m n] A[m k] B[k n]", {"m": 2, "n": 2, "k": 2, "z": 3}, "nest: a loop that indexes nothing, got 'z'"),
     ("O[m n] A[m k] B[k n]", {"m": 2, "n": 2}, "B[0]: k is no loop of the nest, got 'k'; allowed: m, n"),
     ("O[m n] A[m k] B[k n]", {"m": 2, "n": 2, "k": 0}, "nest.k: out of range, got 0; allowed: 1 to 281474976710656"),

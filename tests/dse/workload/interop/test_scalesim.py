@@ -86,7 +86,8 @@ def test_depthwise_rows(load):
     assert (layers["Conv2_DP"].macs, layers["Conv2_DP"].weights) == (9 * 49 * 32, 288)
     assert layers["wide_DP"].K == 64 and layers["ENDPOINT"].G == 4
     assert remarks(network) == [
-        "wide_DP: a DP row has Num Filter for each channel, so this is 8 times 8 filters, as SCALE-Sim counts them; a plain depthwise layer "
+        "wide_DP: a DP row has Num Filter for each channel, so this is 8 times 8 filters, as SCALE-Sim counts them; a plain depthwise "
+        "layer "
         "has Num Filter 1",
         "ENDPOINT: depthwise, as SCALE-Sim takes every row with DP in its name",
         "Conv2_dw: one channel alone, as SCALE-Sim counts it; a depthwise layer has DP in its name, all its channels and Num Filter 1"]
@@ -126,7 +127,8 @@ def test_names(load):
                         "Filter Width, Channels, Num Filter, Strides"),
     ("a,8,,3,3,4,4,1,\n", "net.csv:2: a: IFMAP Width: missing; a row has a name and 7 numbers: IFMAP Height, IFMAP Width, Filter Height, "
                           "Filter Width, Channels, Num Filter, Strides"),
-    ("a,8,8,3,3,4,4,1,\nb,8,8,3.0,3,4,4,1,\n", "net.csv:3: b: Filter Height: not a whole number, got '3.0'; a row has a name and 7 numbers: "
+    ("a,8,8,3,3,4,4,1,\nb,8,8,3.0,3,4,4,1,\n", "net.csv:3: b: Filter Height: not a whole number, got '3.0'; a row has a name and 7 "
+                                               "numbers: "
                                                "IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides"),
     ("a,8,8,3,3,4,4,0,\n", "net.csv:2: a: Strides: out of range, got '0'; allowed: at least 1, at most 10 digits"),
     ("a,8,8,3,3,-4,4,1,\n", "net.csv:2: a: Channels: out of range, got '-4'; allowed: at least 1, at most 10 digits"),
@@ -136,7 +138,8 @@ def test_names(load):
     ("a,8000,8,3,3,4,4,1,\n", "net.csv: a.IY: out of range, got 8000; allowed: 1 to 4095"),
     ("a,100,100,70,3,4,4,1,\n", "net.csv: a.FY: out of range, got 70; allowed: 1 to 64"),
     ("a,8,8,3,3,4,4,1,4:2,\n", "net.csv:2: a: not a sparsity, got '4:2'; allowed: N:M with N of 1 to M"),
-    ("a,8,8,3,3,4,4,1,1,1,\n", "net.csv:2: a: more numbers than columns, got '1'; a row has a name and 7 numbers: IFMAP Height, IFMAP Width, "
+    ("a,8,8,3,3,4,4,1,1,1,\n", "net.csv:2: a: more numbers than columns, got '1'; a row has a name and 7 numbers: IFMAP Height, IFMAP "
+                               "Width, "
                                "Filter Height, Filter Width, Channels, Num Filter, Strides"),
     ("a," + "1," * 20 + "\n", "net.csv:2: a row of 20 numbers: a layout, no topology"),
     ("a,nan,inf,3,3,4,4,1\n", "net.csv:2: a: IFMAP Height: not a whole number, got 'nan'; a row has a name and 7 numbers: IFMAP Height, "
@@ -149,7 +152,8 @@ def test_wrong_files(message, tmp_path):
     assert message(" \n,,\n") == "net.csv: the file is empty"
     assert message("Layer,M,N,K,\na,1,2,\n") == "net.csv:2: a: K: missing; a row has a name and 3 numbers: M, N, K"
     assert message("Layer,M,N,K,\na,4099,2,2,\n") == (
-        "net.csv:2: a: M: rows that are no product of two sizes, got 4099; allowed: sizes of 1 to 4095; add rows, or divide the product in two")
+        "net.csv:2: a: M: rows that are no product of two sizes, got 4099; allowed: sizes of 1 to 4095; add rows, or divide the product "
+        "in two")
     assert message("Layer,M,N,K,\na,1,2,3,\nb,1,2,x,\n") == (
         "net.csv:3: b: K: not a whole number, got 'x'; a row has a name and 3 numbers: M, N, K")
     assert message("Layer,M,N,K,\n" + "a,1,1,1,\n" * 7000) == "net.csv: too many rows, got 7000; allowed: at most 6666"

@@ -62,11 +62,13 @@ def test_the_same_loops_lie_along_the_sides(load):
     """ws: height sums over inputs, width has output channels; os: height has pixels; is: height sums, width has pixels."""
     assert {dataflow: load(TEXT.replace("WS", dataflow)).starting_array for dataflow in ("ws", "os", "is")} == {
         "ws": (4, 8, 1), "os": (4, 1, 8), "is": (1, 8, 4)}
-    assert load(TEXT).design_options() == {"rows": 4, "cols": 8, "lanes": 1, "input_bytes": 65536, "weight_bytes": 32768, "output_bytes": 2048}
+    assert load(TEXT).design_options() == {"rows": 4, "cols": 8, "lanes": 1, "input_bytes": 65536, "weight_bytes": 32768,
+                                           "output_bytes": 2048}
 
 
 def test_arrays_larger_than_ours(load, tmp_path):
-    for dataflow, key, side, most in (("ws", "ArrayHeight", "cols", 128), ("os", "ArrayHeight", "lanes", 64), ("is", "ArrayHeight", "cols", 128)):
+    key = "ArrayHeight"
+    for dataflow, side, most in (("ws", "cols", 128), ("os", "lanes", 64), ("is", "cols", 128)):
         with pytest.raises(InputError) as caught:
             load(TEXT.replace("WS", dataflow).replace("ArrayHeight:    8", "ArrayHeight: 256")).design_options()
         assert str(caught.value) == (f"{tmp_path / 's.cfg'}: {key}: in {dataflow} this side becomes {side} of a design, got 256; "
@@ -112,13 +114,15 @@ def test_layers_without_a_count(load):
                                    "IfmapSramSzkB, FilterSramSzkB, OfmapSramSzkB, Dataflow, IfmapOffset, FilterOffset, OfmapOffset, "
                                    "Bandwidth, ReadRequestBuffer, WriteRequestBuffer, MemoryBanks; nearest: ArrayWidth"),
     (("CALC", "CALK"), "s.cfg: InterfaceBandwidth: not a choice, got 'CALK'; allowed: CALC, USER; nearest: CALC"),
-    (("[architecture_presets]", "[architecture]"), "s.cfg: no section [architecture_presets], got ['general', 'architecture', 'run_presets']; "
+    (("[architecture_presets]", "[architecture]"), "s.cfg: no section [architecture_presets], got ['general', 'architecture', "
+                                                   "'run_presets']; "
                                                    "nearest: architecture"),
     (("[general]\n", ""), "s.cfg:1: not a configuration: MissingSectionHeaderError; [section] lines and key = value lines, as in "
                           "[architecture_presets]"),
     (("run_name = example", "run_name"), "s.cfg:2: not a configuration: ParsingError; [section] lines and key = value lines, as in "
                                          "[architecture_presets]"),
-    (("arraywidth = 4", "ArrayHeight = 4"), "s.cfg:5: not a configuration: DuplicateOptionError; [section] lines and key = value lines, as in "
+    (("arraywidth = 4", "ArrayHeight = 4"), "s.cfg:5: not a configuration: DuplicateOptionError; [section] lines and key = value lines, "
+                                            "as in "
                                             "[architecture_presets]")])
 def test_wrong_configurations(message, change, what):
     assert message(TEXT.replace(*change)) == what
