@@ -113,6 +113,9 @@ def _layer(assembly: Assembly, entry: Entry, name: str, read: dict[str, str], he
         assembly.remark("reads another size than its source writes: it has an input of its own", name)
     bits = {key: None if entry.bits.get(key, heads[key]) == heads[key] else _width(entry.bits[key], entry.where, key) for key in heads}
     activation_bits = bits["I"] or assembly.builder.activation_bits
+    taken = {"W": bits["W"] or assembly.builder.weight_bits, "I": activation_bits}
+    if any(wanted not in ELEMENT_BITS and wanted < taken.get(key, 0) for key, wanted in entry.bits.items()):
+        assembly.remark("bits that the array does not have: the next width is taken", name)
     if connected and assembly.builder.tensor(connected).bits > activation_bits:
         connected = assembly.builder.host("requantize", connected, name=assembly.name(f"{connected}_narrow", otherwise="narrow"),
                                           bits=activation_bits, ops=assembly.builder.tensor(connected).elements)

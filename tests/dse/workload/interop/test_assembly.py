@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dse.workload.interop.assembly import Assembly, clean_name, listed
 
 
@@ -38,4 +40,5 @@ def test_remarks_of_the_same_kind_are_one():
     network = assembly.build()
     assert network.remarks == ("net.csv: a, b, c, d and 1 more: odd", "net.csv: a file")
     assert network.to_dict()["remarks"] == list(network.remarks)
+    assert network == replace(network, remarks=())  # they are about the file, not the network
     assert listed([]) == "" and listed(["x"]) == "x"

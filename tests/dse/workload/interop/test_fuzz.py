@@ -26,7 +26,7 @@ from tests.dse.workload.interop.test_scalesim_config import TEXT as CONFIG
 from tests.dse.workload.interop.test_timeloop import INSTANCE, SHAPE
 from tests.dse.workload.interop.test_zigzag import RESNET
 
-EXAMPLES = int(os.environ.get("NEARMAC_FUZZ_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("NEARMAC_FUZZ_EXAMPLES", "20"))
 several = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 TOPOLOGY = ("Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,\n"
             "a, 17, 35, 1, 7, 3, 8, 2,\nb DP, 9, 15, 3, 2, 8, 1, 1,\nc, 7, 14, 3, 3, 8, 4, 1, 2:4,\nfc, 1, 1, 1, 1, 9, 4, 1,\n")

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boards.errors import InputError
@@ -135,6 +135,7 @@ def extent(given: Nest, operand: Operand) -> list[int]:
 sizes = st.integers(1, 3)
 
 
+@settings(max_examples=30)  # a nest of up to 6,561 points in Python each
 @given(st.fixed_dictionaries({loop: sizes for loop in "gbkcyxrs"}), st.tuples(*[st.integers(1, 3)] * 4), st.randoms(use_true_random=False))
 def test_the_same_numbers_as_a_convolution(found, coefficients, random):
     """Order and names of loops and indices at random; the result against a grouped convolution written out with NumPy."""

@@ -108,7 +108,8 @@ def test_bits():
     assert [(node.weight_bits, node.activation_bits, node.output_bits) for node in network.array_operators] == [
         (4, 8, 8), (4, 8, 16), (4, 8, 2), (4, 16, 8)]
     assert [node.op for node in network.host_operators()] == ["requantize"] and network.operator("Layer2").inputs == ("Layer1_narrow",)
-    assert network.remarks == ("net.yaml: Layer1: outputs of more than 16 bits: the array writes no more",)
+    assert network.remarks == ("net.yaml: Layer1: outputs of more than 16 bits: the array writes no more",
+                               "net.yaml: Layer2, Layer3: bits that the array does not have: the next width is taken")
     other = load(*layers, bits=(2, 4))
     assert [(node.weight_bits, node.activation_bits) for node in other.array_operators] == [(2, 4), (2, 4), (4, 4), (2, 16)]
     wide = conv(0, [1, 4, 4, 3, 3, 1, 1], operand_precision={**BITS, "W": 32})
