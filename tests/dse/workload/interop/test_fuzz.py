@@ -54,7 +54,7 @@ def documents(draw: st.DrawFn, document: Any) -> Any:
             key = draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
         action = draw(st.sampled_from(("replace", "replace", "remove", "repeat", "rename")))
         if action == "replace" or holder is box:
-            holder[key] = draw(values)
+            holder[key] = copy.deepcopy(draw(values))  # lists are changed later
         elif action == "remove":
             del holder[key]
         elif isinstance(holder, list):
