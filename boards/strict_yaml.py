@@ -1,4 +1,4 @@
-"""One mapping from a YAML file that a user wrote: a small, unambiguous part of YAML, and one message for whatever is wrong."""
+"""What a YAML file of a user holds: a small, unambiguous part of YAML, and one message for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -50,12 +50,20 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """The mapping that the YAML file ``path`` holds: text keys, plain values, nested mappings and lists.
+    """The mapping that the YAML file ``path`` holds. Raises :class:`InputError` for anything else, and as :func:`read_document`."""
+    data = read_document(path)
+    if not isinstance(data, dict):
+        raise InputError("the file must hold a mapping (key: value lines)", where=str(path), value=data)
+    return data
 
-    Raises :class:`InputError`, naming file and line, for anything else: no such file, a directory, more than 1 MiB, bytes that
-    are not UTF-8, bad syntax, several documents, aliases, tags, duplicate keys, nesting deeper than 16.
+
+def read_document(path: str | Path) -> Any:
+    """The value that the YAML file ``path`` holds: plain values, lists, mappings with text keys.
+
+    Raises :class:`InputError`, naming file and line, for anything else: no such file, a directory, an empty file, more than 1 MiB,
+    bytes that are not UTF-8, bad syntax, several documents, aliases, tags, duplicate keys, nesting deeper than 16.
     """
-    text = _read_text(Path(path))
+    text = read_text(path)
     where = str(path)
     try:
         _check_events(text, where)
@@ -71,13 +79,14 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: an escape beyond Unicode
         raise InputError(f"not valid YAML: {_first_line(error)}", where=where) from None
-    if not isinstance(data, dict):
-        what = "the file is empty" if data is None else "the file must hold a mapping (key: value lines)"
-        raise InputError(what, where=where, **({} if data is None else {"value": data}))
+    if data is None:
+        raise InputError("the file is empty", where=where)
     return data
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: str | Path) -> str:
+    """The text of a file that a user wrote, at most 1 MiB of UTF-8. Raises :class:`InputError` naming it."""
+    path = Path(path)
     where = str(path)
     try:
         wrong = ("is a directory, not a file" if path.is_dir()

@@ -18,7 +18,9 @@ from dse.cli.main import app
 from dse.cli.main import run as run_command
 from dse.fidelity.check import Point, check_point
 from dse.schedule.graph import graph_cycles, tile_graph
+from dse.workload.interop.scalesim_config import load_config
 from dse.workload.layer_file import load_design, load_layer
+from dse.workload.load import load_workload
 from hdl import timing
 from hdl.design import Design
 from hdl.program import Mode, Opcode, Stage, fields
@@ -200,7 +202,7 @@ def test_readme_repeats_the_makefile():
 
 
 def test_pages_show_commands_of_every_kind():
-    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "boards", "networks", "sweep"}
+    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "boards", "networks", "sweep", "export"}
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
@@ -216,8 +218,11 @@ def test_commands_are_understood(arguments, monkeypatch):
         load_board(given["board"])
     if given.get("design"):
         load_design(given["design"])
-    if given.get("workload", "").endswith(".yaml"):
-        load_layer(given["workload"])
+    if given.get("scalesim_config"):
+        load_config(given["scalesim_config"])
+    workload = given.get("workload") or (given.get("name") if name == "networks" else None) or ""
+    if workload.endswith((".yaml", ".csv")):
+        load_workload(workload)
 
 
 def test_boards_commands_run(capsys, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -32,6 +32,12 @@ def print_tables(*tables: RenderableType) -> None:
 def _write(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def print_remarks(remarks: Iterable[str]) -> None:
+    """What an importer has to say, on stderr."""
+    for remark in remarks:
+        print(f"nearmac: {remark}", file=sys.stderr)
 
 
 class Reporter:

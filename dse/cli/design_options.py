@@ -12,6 +12,7 @@ from boards.errors import InputError, nearest
 from boards.schema import Board
 from dse.schedule.search import Choice
 from dse.simulate import choose
+from dse.workload.interop.scalesim_config import ScaleSimConfig, load_config
 from dse.workload.layer_file import load_design
 from dse.workload.network import Network
 from hdl.design import (
@@ -52,6 +53,7 @@ class DesignOptions:
     bus_bits: int | None = None
     chaining: bool | None = None
     design: str | None = None
+    scalesim_config: str | None = None
 
     def parse(self) -> ParsedOptions:
         """Raises InputError for a value that no design could have."""
@@ -65,8 +67,22 @@ class DesignOptions:
                 raise InputError("empty", where="--design", value=self.design, allowed="the path of a design's .yaml")
             return ParsedOptions(path=self.design, design=load_design(self.design))
         weight_bits, activation_bits = parse_precision("w8a8" if self.precision is None else self.precision)
+        fixed = self._fixed(is_xnor=weight_bits == activation_bits == 1)
+        config = self._scalesim_config()
+        if config is not None:
+            fixed |= config.design_options()
         return ParsedOptions(weight_bits=weight_bits, activation_bits=activation_bits, has_precision=self.precision is not None,
-                             fixed=self._fixed(is_xnor=weight_bits == activation_bits == 1))
+                             fixed=fixed, scalesim=config)
+
+    def _scalesim_config(self) -> ScaleSimConfig | None:
+        """The configuration that gives the array and the banks; nothing else may."""
+        if self.scalesim_config is None:
+            return None
+        others = [option for option, value in (("--array", self.array), ("--buffers", self.buffers)) if value is not None]
+        if others:
+            raise InputError(f"given together with {', '.join(others)}", where="--scalesim-config", value=self.scalesim_config,
+                             suggestion="the configuration has both an array and SRAM sizes")
+        return load_config(self.scalesim_config)
 
     def _fixed(self, is_xnor: bool) -> dict[str, Any]:
         """The ``Design`` fields that are given."""
@@ -97,7 +113,10 @@ class DesignOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedOptions:
-    """A whole design and the file it is from, or the ``Design`` fields that are fixed. ``has_precision``: the bits are not the default."""
+    """A whole design and the file it is from, or the ``Design`` fields that are fixed, some of them by a SCALE-Sim configuration.
+
+    ``has_precision``: the bits are not the default.
+    """
 
     path: str | None = None
     design: Design | None = None
@@ -105,6 +124,7 @@ class ParsedOptions:
     activation_bits: int = 8
     has_precision: bool = False
     fixed: dict[str, Any] | None = None
+    scalesim: ScaleSimConfig | None = None
 
     def choose(self, layer: Layer, board: Board) -> Choice:
         """Design and mapping for ``layer``; see :func:`dse.simulate.choose`."""
@@ -134,6 +154,8 @@ class ParsedOptions:
         name = where.removeprefix("design.")
         if self.path is not None:
             return f"{self.path}: {where}" if where.startswith("design.") else self.path if where == "--design" else where
+        if self.scalesim and (where == "--design" or name in self.scalesim.design_options()):
+            return self.scalesim.path
         if where == "--design":
             return "--array" if "rows" in (self.fixed or {}) else "--board"
         return option_of(name) if name in (self.fixed or {}) or name.endswith("_bits") and name in OPTIONS else where

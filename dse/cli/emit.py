@@ -27,6 +27,7 @@ def emit(
     bus_bits: opt.BusBits = None,
     chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
+    scalesim_config: opt.ScaleSimConfig = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
@@ -37,7 +38,8 @@ def emit(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
+                           scalesim_config=scalesim_config)
     target = read_target(workload, layer, chosen)
     if target.network is not None and layer is not None:
         return run_chain(target.network, board, chosen, out, seed=seed, json=json)

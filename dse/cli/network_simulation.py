@@ -12,6 +12,7 @@ from rich.text import Text
 from boards.errors import InputError
 from boards.loader import load_board
 from boards.schema import Board
+from dse.cli import scalesim
 from dse.cli.console import Reporter, print_json, print_tables
 from dse.cli.design_options import DesignOptions, check_seed, one_of
 from dse.cli.network_tables import host_table
@@ -41,10 +42,16 @@ def run(network: Network, board_name: str, options: DesignOptions, *, engine: st
         design = parsed.choose_for_network(network, board)
         report = simulate_network(network, board, design, engine=engine, seed=seed, stall_seed=stall_seed, started=reporter.stage,
                                   counter=reporter.counter, finished=reporter.notify, notify=reporter.notify)
+    data, tables = report.to_dict(), network_simulation_tables(report, board)
+    if parsed.scalesim:
+        counts = parsed.scalesim.counts(network)
+        data["scale_sim"] = scalesim.counts_json(parsed.scalesim, counts)
+        tables.append(scalesim.counts_table(parsed.scalesim, counts, {run_.operator.name: run_.cycles for run_ in report.done}))
+        scalesim.remark_on(parsed.scalesim)
     if json:
-        print_json(report.to_dict())
+        print_json(data)
     else:
-        print_tables(*network_simulation_tables(report, board))
+        print_tables(*tables)
     if report.matches:
         return 0
     print("error: the simulation does not match the prediction or the golden model", file=sys.stderr)

@@ -11,14 +11,16 @@ from dse.cli import options as opt
 
 def networks(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, help=(
-        "Layers of one: a network's name, or the path of your own .yaml."))] = None,
+        "Layers of one: a network's name, or the path of a network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv."))] = None,
     precision: Annotated[str | None, typer.Option("--precision", metavar="wNaM", show_default=False, help=(
         "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."))] = None,
+    scalesim_config: Annotated[str | None, typer.Option("--scalesim-config", metavar="FILE", show_default=False, help=(
+        "A SCALE-Sim .cfg: show SCALE-Sim's own count of cycles too."))] = None,
     json: opt.Json = False,
 ) -> int:
     """List the networks, or show the layers of one: MACs, weights, activations, operations for each byte."""
     from dse.cli import network_tables
-    from dse.cli.console import print_json, print_tables
+    from dse.cli.console import print_json, print_remarks, print_tables
     from dse.workload.zoo import NAMES, load_network
 
     bits = _bits(precision)
@@ -26,11 +28,26 @@ def networks(
         from dse.workload.load import load_whole_network
 
         network = load_whole_network(name, *bits)
+        data, tables = network.to_dict(), network_tables.detail_tables(network)
+        if scalesim_config is not None:
+            from dse.cli import scalesim
+            from dse.workload.interop.scalesim_config import load_config
+
+            config = load_config(scalesim_config)
+            counts = config.counts(network)
+            data["scale_sim"] = scalesim.counts_json(config, counts)
+            tables.append(scalesim.counts_table(config, counts))
+            scalesim.remark_on(config)
+        print_remarks(network.remarks)
         if json:
-            print_json(network.to_dict())
+            print_json(data)
         else:
-            print_tables(*network_tables.detail_tables(network))
+            print_tables(*tables)
         return 0
+    if scalesim_config is not None:
+        from boards.errors import InputError
+
+        raise InputError("is of one network", where="--scalesim-config", value=scalesim_config, suggestion="name a network")
     every = [load_network(known, *bits) for known in NAMES]
     if json:
         print_json({"networks": [network.summary() for network in every]})

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False, help=(
-    'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of a layer or '
-    'network .yaml.'))]
+    'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of a layer, '
+    'network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv.'))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",
                                         show_default=False)]
 LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", show_default=False, help=(
@@ -36,5 +36,7 @@ Chaining = Annotated[bool, typer.Option("--chaining", help=(
     "Build what keeps a tensor on chip from one layer to the next, and use it where it fits."))]
 DesignFile = Annotated[str | None, typer.Option("--design", metavar="FILE", help=(
     "A whole design from a .yaml, instead of the options above."), show_default=False)]
+ScaleSimConfig = Annotated[str | None, typer.Option("--scalesim-config", metavar="FILE", show_default=False, help=(
+    "A SCALE-Sim .cfg: its array and SRAM sizes to start from, and its own count of cycles beside ours."))]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random tensors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]

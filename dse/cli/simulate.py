@@ -27,6 +27,7 @@ def simulate(
     bus_bits: opt.BusBits = None,
     chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
+    scalesim_config: opt.ScaleSimConfig = None,
     engine: Annotated[str, typer.Option(metavar="auto|verilator|amaranth", help=(
         "Simulator. auto takes Verilator where it can run."))] = "auto",
     vcd: Annotated[str | None, typer.Option(metavar="FILE", help="Write waveforms.", show_default=False)] = None,
@@ -47,7 +48,8 @@ def simulate(
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design)
+                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
+                           scalesim_config=scalesim_config)
     target = read_target(workload, layer, chosen)
     if target.network is not None:
         from dse.cli import network_simulation

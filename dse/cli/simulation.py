@@ -7,8 +7,11 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from rich.console import RenderableType
+
 from boards.errors import InputError
 from boards.loader import load_board
+from dse.cli import scalesim
 from dse.cli.console import Reporter, print_json, print_tables
 from dse.cli.design_options import DesignOptions, check_seed, moved, one_of
 from dse.cli.files import OutputFile
@@ -74,10 +77,17 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
                 vcd.commit()
             if saved:
                 save_tensors(results, saved)
+    data = report.to_dict()
+    tables: list[RenderableType] = [*simulation_tables(report, board)]
+    if parsed.scalesim:
+        counts = scalesim.layer_counts(parsed.scalesim, layer)
+        data["scale_sim"] = scalesim.counts_json(parsed.scalesim, counts)
+        tables.append(scalesim.counts_table(parsed.scalesim, counts, {layer.name: report.cycles}))
+        scalesim.remark_on(parsed.scalesim)
     if outputs.json:
-        print_json(report.to_dict())
+        print_json(data)
     else:
-        print_tables(*simulation_tables(report, board))
+        print_tables(*tables)
     if report.matches:
         return 0
     print("error: the simulation does not match the prediction or the golden model", file=sys.stderr)

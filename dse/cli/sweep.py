@@ -16,6 +16,8 @@ def sweep(
         "One or more boards of `nearmac boards`, or paths of your own .yaml. Default: those of the space."))] = None,
     space: Annotated[str | None, typer.Option("--space", metavar="FILE", show_default=False, help=(
         "The points to look at, constraints and objectives. Default: a sensible space for each board."))] = None,
+    scalesim_config: Annotated[str | None, typer.Option("--scalesim-config", metavar="FILE", show_default=False, help=(
+        "A SCALE-Sim .cfg in place of a space: every shape of an array with as many multipliers, in banks of its SRAM sizes."))] = None,
     precision: Annotated[str | None, typer.Option("--precision", metavar="wNaM,..", show_default=False, help=(
         "Weight and activation bits, in place of the space's. Default without a space: w8a8."))] = None,
     workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes that compute. The results do not depend on it.")] = 1,
@@ -34,4 +36,4 @@ def sweep(
     from dse.cli.sweeping import Request, run
 
     return run(Request(workload=workload, boards=board, space=space, out=out, precisions=precision, workers=workers,
-                       scheduler=scheduler, verify=verify, resume=resume, json=json))
+                       scheduler=scheduler, verify=verify, resume=resume, json=json, scalesim_config=scalesim_config))

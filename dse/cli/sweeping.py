@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from boards.errors import InputError
 from dse.cli.sweep_progress import SweepProgress
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from boards.schema import Board
     from dse.sweep.run import SweepReport
     from dse.sweep.space import Space
+    from dse.workload.interop.scalesim_config import ScaleSimConfig
+    from dse.workload.network import Network
+    from hdl.layer import Layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,7 @@ class Request:
     verify: int
     resume: bool
     json: bool
+    scalesim_config: str | None = None
 
 
 def run(request: Request) -> int:
@@ -36,10 +42,16 @@ def run(request: Request) -> int:
     with SweepProgress() as progress:
         progress.stage("preparing the sweep")  # before the imports, so that something is there at once
         from dse.sweep.run import sweep
+        from dse.sweep.space import Space
         from dse.workload.load import load_workload
+        from dse.workload.network import Network
 
         workload = load_workload(request.workload)
-        space = _space(request.space)
+        if isinstance(workload, Network):
+            for remark in workload.remarks:
+                progress.notify(remark)
+        config = _scalesim_config(request)
+        space = _space(request.space) if config is None else Space.from_dict(config.space(), where=config.path)
         boards = _boards(request.boards, space)
         precisions = _precisions(request.precisions)
         progress.stage("listing the points")
@@ -54,7 +66,7 @@ def run(request: Request) -> int:
             raise
     if report.was_complete:
         progress.notify(f"{request.out} holds this sweep already, complete; nothing was computed")
-    _print(report, boards, request)
+    _print(report, boards, request, None if config is None else _counted(config, workload))
     return _status(report)
 
 
@@ -90,14 +102,35 @@ def _precisions(text: str | None) -> list[str]:
     return names
 
 
-def _print(report: SweepReport, boards: list[Board], request: Request) -> None:
+def _scalesim_config(request: Request) -> ScaleSimConfig | None:
+    if request.scalesim_config is None:
+        return None
+    if request.space is not None:
+        raise InputError("given together with --space", where="--scalesim-config", value=request.scalesim_config,
+                         suggestion="give one of them")
+    from dse.workload.interop.scalesim_config import load_config
+
+    return load_config(request.scalesim_config)
+
+
+def _counted(config: ScaleSimConfig, workload: Network | Layer) -> tuple[dict[str, Any], RenderableType]:
+    """SCALE-Sim's count for the workload, as JSON and as a table."""
+    from dse.cli import scalesim
+    from dse.workload.network import Network
+
+    counts = config.counts(workload) if isinstance(workload, Network) else scalesim.layer_counts(config, workload)
+    scalesim.remark_on(config)
+    return scalesim.counts_json(config, counts), scalesim.counts_table(config, counts)
+
+
+def _print(report: SweepReport, boards: list[Board], request: Request, scale_sim: tuple[dict[str, Any], RenderableType] | None) -> None:
     from dse.cli.console import print_json, print_tables
     from dse.cli.sweep_tables import sweep_tables
 
     if request.json:
-        print_json(report.to_dict())
+        print_json({**report.to_dict(), **({"scale_sim": scale_sim[0]} if scale_sim else {})})
     else:
-        print_tables(*sweep_tables(report, boards))
+        print_tables(*sweep_tables(report, boards), *([scale_sim[1]] if scale_sim else []))
     if request.verify and not request.json:
         found = len(report.verifications)
         if found < request.verify:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from boards.errors import InputError
+from dse.cli.console import print_remarks
 from dse.cli.design_options import DesignOptions
 from dse.workload.line import JOINT, line_of
 from dse.workload.load import load_workload
@@ -26,16 +27,20 @@ def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Ta
     """Whether ``text`` with ``--layer`` is a network (or layers of one that follow each other, ``a+b``) or one layer, and the design
     options for it.
 
-    A layer of a network runs at the network's precision where the options say nothing. Raises InputError.
+    A layer of a network runs at the network's precision where the options say nothing. What an importer remarks is printed. Raises
+    InputError.
     """
-    network = _at_precision(text, load_workload(text), options)
+    found = load_workload(text)
+    if isinstance(found, Network):
+        print_remarks(found.remarks)
+    network = _at_precision(text, found, options)
     if network is None:
         return Target(None, options)
     if layer_name is None:
         return Target(network, options)
     if JOINT in layer_name and layer_name not in network.array_layers():
         return Target(line_of(network, layer_name.split(JOINT)), options)
-    operator = _operator(network, layer_name)
+    operator = layer_operator(network, layer_name)
     if options.design is None and options.precision is None:
         return Target(None, replace(options, precision=operator.precision))
     weight_bits, activation_bits = _bits(options)
@@ -57,7 +62,7 @@ def read_workload(text: str, layer_name: str | None = None) -> Layer:
         if layer_name is None:
             raise InputError(f"{found.name} has {len(found.array_operators)} layers", where="--layer",
                              allowed=", ".join(found.array_layers()), suggestion="name one")
-        return _operator(found, layer_name).layer
+        return layer_operator(found, layer_name).layer
     if layer_name is not None and layer_name != found.name:
         raise unknown("no such layer in the workload", layer_name, [found.name], where="--layer")
     return found
@@ -90,7 +95,8 @@ def _at_precision(text: str, found: Network | Layer, options: DesignOptions) -> 
     return again
 
 
-def _operator(network: Network, name: str) -> ArrayOperator:
+def layer_operator(network: Network, name: str) -> ArrayOperator:
+    """The layer called ``name``. Raises InputError: what it is instead, or the nearest one."""
     layers = network.array_layers()
     if name not in layers:
         hosts = {node.name: node.op for node in network.host_operators()}

@@ -59,6 +59,7 @@ class NetworkBuilder:
     def __init__(self, name: str, *, weight_bits: int = 8, activation_bits: int = 8, title: str = "", where: str | None = None) -> None:
         self.name, self.title, self.where = name, title, where or name
         self.weight_bits, self.activation_bits = weight_bits, activation_bits
+        self.remarks: list[str] = []  # of the network
         self._nodes: dict[str, Operator] = {}
         self._kept: set[str] = set()
         self._foldable: set[str] = set()
@@ -198,7 +199,7 @@ class NetworkBuilder:
         """The network, with normalisations and activations folded into the layers before them. Raises InputError."""
         try:
             return Network(name=self.name, title=self.title, nodes=fold(tuple(self._nodes.values()), self._foldable, self._kept),
-                           weight_bits=self.weight_bits, activation_bits=self.activation_bits)
+                           weight_bits=self.weight_bits, activation_bits=self.activation_bits, remarks=tuple(self.remarks))
         except InputError as error:
             raise _moved(error, (error.where or "").replace(self.name, self.where, 1)) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ class Network:
     nodes: every operator after those it reads.
     weight_bits, activation_bits: the precision that was asked for; single operators may differ.
     title: what it is, in a few words.
+    remarks: what an importer assumed or left out, for the user. Networks that differ in nothing else are equal.
 
     Raises
     ------
@@ -38,6 +39,7 @@ class Network:
     weight_bits: int = 8
     activation_bits: int = 8
     title: str = ""
+    remarks: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -151,7 +153,7 @@ class Network:
             "name": self.name, "title": self.title, "precision": self.precision,
             "inputs": [{"name": node.name, "shape": list(node.output.shape), "bits": node.output.bits} for node in self.inputs],
             "layers": [node.to_dict() for node in self.nodes if not isinstance(node, InputOperator)],
-            "outputs": list(self.outputs), "totals": self.totals()}
+            "outputs": list(self.outputs), "totals": self.totals(), "remarks": list(self.remarks)}
 
 
 def check_edges(node: Operator, tensors: Iterable[Tensor], where: str) -> None:

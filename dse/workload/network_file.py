@@ -70,7 +70,7 @@ def dump_network(network: Network) -> str:
     """YAML text that :func:`load_network_file` reads back to an equal network."""
     head = {"name": network.name, **({"title": network.title} if network.title else {}), "weight_bits": network.weight_bits,
             "activation_bits": network.activation_bits}
-    lines = [f"  - {_flow(_node(network, node))}\n" for node in network.nodes]
+    lines = [f"  - {flow_text(_node(network, node))}\n" for node in network.nodes]
     return dump_mapping(head) + "nodes:\n" + "".join(lines)
 
 
@@ -167,10 +167,10 @@ def _node(network: Network, node: Operator) -> dict[str, Any]:
     return {"op": node.kind, "name": node.name, "inputs": list(node.inputs), **_dimensions(node.layer), **_options(network, node)}
 
 
-def _flow(value: Any) -> str:
-    """Plain values on one line; every string is quoted."""
+def flow_text(value: Any) -> str:
+    """Plain values as YAML on one line; every string is quoted."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {flow_text(item)}" for key, item in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from boards import InputError
-from boards.strict_yaml import MAX_FILE_BYTES, read_mapping
+from boards.strict_yaml import MAX_FILE_BYTES, read_document, read_mapping
 
 IN_TMP = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -29,6 +29,16 @@ def read(tmp_path, content: bytes) -> dict:
 def test_scalars_mean_one_thing(tmp_path, text, value):
     found = read(tmp_path, f"a: {text}".encode())["a"]
     assert found == value and type(found) is type(value)
+
+
+def test_documents_of_any_kind(tmp_path):
+    path = tmp_path / "x.yaml"
+    for text, value in (("- 1\n- {a: b}", [1, {"a": "b"}]), ("5", 5), ("a: 1", {"a": 1}), ("no", "no")):
+        path.write_text(text)
+        assert read_document(path) == value
+    path.write_text("# nothing")
+    with pytest.raises(InputError, match="x.yaml: the file is empty$"):
+        read_document(path)
 
 
 def test_utf8_with_a_mark(tmp_path):
