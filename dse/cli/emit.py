@@ -26,6 +26,7 @@ def emit(
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
     design: opt.DesignFile = None,
+    input_shape: opt.InputShapes = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
@@ -37,5 +38,6 @@ def emit(
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
-    options = read_target(workload, layer, chosen).options  # a layer of a network has a precision of its own
-    return run(workload, layer, board, options, out, seed=seed, json=json)
+    shapes = opt.parse_input_shapes(input_shape)
+    options = read_target(workload, layer, chosen, shapes).options  # a layer of a network has a precision of its own
+    return run(workload, layer, board, options, out, seed=seed, json=json, input_shapes=shapes)

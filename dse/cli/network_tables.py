@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dse.workload.network import Network
-from dse.workload.operators import ArrayOperator, HostOperator, Operator
+from dse.workload.operators import UNKNOWN_SHAPE, ArrayOperator, HostOperator, Operator
 
 HOST_REMARK = "The array does not compute host operators, and no cycle count or time includes them."
 ABBREVIATIONS = {"batch_norm": "bn", "local_response_norm": "lrn", "global_average_pool": "global_avg_pool"}
@@ -41,10 +41,11 @@ def layers_table(network: Network) -> Table:
 
 
 def host_table(operators: tuple[HostOperator, ...]) -> Table:
-    table = _table("name left", "operator left", "output", "ops", "bytes read", "bytes written", title="Host operators")
+    notes = ("why left",) if any(node.note for node in operators) else ()
+    table = _table("name left", "operator left", "output", "ops", "bytes read", "bytes written", *notes, title="Host operators")
     for node in operators:
         _row(table, node.name, "+".join(short(op) for op in (node.op, *node.folded)), shape_text(node), node.ops, node.bytes_read,
-             node.bytes_written)
+             node.bytes_written, *((node.note,) if notes else ()))
     return table
 
 
@@ -84,6 +85,8 @@ def operator_text(node: ArrayOperator) -> str:
 
 def shape_text(node: Operator) -> str:
     """``64x112x112``: channels, height, width; the batch in front where there is one."""
+    if node.output.shape == UNKNOWN_SHAPE:
+        return "unknown"
     batch, *rest = node.output.shape
     return "x".join(map(str, rest if batch == 1 and rest else node.output.shape))
 

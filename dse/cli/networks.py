@@ -11,9 +11,10 @@ from dse.cli import options as opt
 
 def networks(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, help=(
-        "Layers of one: a network's name, or the path of your own .yaml."))] = None,
+        "Layers of one: a network's name, or the path of an .onnx or of your own .yaml."))] = None,
     precision: Annotated[str | None, typer.Option("--precision", metavar="wNaM", show_default=False, help=(
         "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."))] = None,
+    input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:
     """List the networks, or show the layers of one: MACs, weights, activations, operations for each byte."""
@@ -25,7 +26,7 @@ def networks(
     if name is not None:
         from dse.workload.load import load_whole_network
 
-        network = load_whole_network(name, *bits)
+        network = load_whole_network(name, *bits, opt.parse_input_shapes(input_shape))
         if json:
             print_json(network.to_dict())
         else:

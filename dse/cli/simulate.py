@@ -35,6 +35,7 @@ def simulate(
         "Write the tensors that the hardware read and produced."))] = None,
     input: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
         "Read tensors, as --save-tensors writes them; those that are missing are random."))] = None,
+    input_shape: opt.InputShapes = None,
     stall_seed: Annotated[int | None, typer.Option(metavar="N", show_default=False, help=(
         "Inject random memory stalls: other cycles, the same bits."))] = None,
     seed: opt.Seed = 0,
@@ -47,7 +48,8 @@ def simulate(
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, design=design)
-    target = read_target(workload, layer, chosen)
+    shapes = opt.parse_input_shapes(input_shape)
+    target = read_target(workload, layer, chosen, shapes)
     if target.network is not None:
         from dse.cli import network_simulation
 
@@ -57,4 +59,5 @@ def simulate(
     from dse.cli.simulation import Outputs, run
 
     outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
-    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed)
+    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed,
+               input_shapes=shapes)

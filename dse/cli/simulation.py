@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -32,13 +33,13 @@ class Outputs:
 
 
 def run(workload: str, layer_name: str | None, board_name: str, options: DesignOptions, outputs: Outputs, *, engine: str,
-        input_path: str | None, stall_seed: int | None, seed: int) -> int:
+        input_path: str | None, stall_seed: int | None, seed: int, input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
     """Check everything that can be wrong, choose, simulate, write; the exit status. Raises InputError and what engines raise."""
     one_of(engine, ENGINES, where="--engine")
     check_seed(seed)
     check_seed(stall_seed, where="--stall-seed")
     window = parse_window(outputs.vcd_cycles, outputs.vcd)
-    layer = read_workload(workload, layer_name)
+    layer = read_workload(workload, layer_name, input_shapes)
     check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()

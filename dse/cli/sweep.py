@@ -24,6 +24,7 @@ def sweep(
     verify: Annotated[int, typer.Option("--verify", metavar="N", help=(
         "Simulate N points of the Pareto front, each on one layer; exit status 1 when a prediction is off."))] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted sweep of the same inputs.")] = False,
+    input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:
     """Evaluate every design point of a space on a workload; write all of them, and the Pareto front as designs.
@@ -34,4 +35,4 @@ def sweep(
     from dse.cli.sweeping import Request, run
 
     return run(Request(workload=workload, boards=board, space=space, out=out, precisions=precision, workers=workers,
-                       scheduler=scheduler, verify=verify, resume=resume, json=json))
+                       scheduler=scheduler, verify=verify, resume=resume, json=json, input_shapes=opt.parse_input_shapes(input_shape)))

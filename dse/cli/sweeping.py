@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ class Request:
     verify: int
     resume: bool
     json: bool
+    input_shapes: Mapping[str, Sequence[int]]
 
 
 def run(request: Request) -> int:
@@ -38,7 +40,7 @@ def run(request: Request) -> int:
         from dse.sweep.run import sweep
         from dse.workload.load import load_workload
 
-        workload = load_workload(request.workload)
+        workload = load_workload(request.workload, input_shapes=request.input_shapes)
         space = _space(request.space)
         boards = _boards(request.boards, space)
         precisions = _precisions(request.precisions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from boards.errors import InputError, nearest
@@ -11,20 +12,31 @@ from dse.workload.zoo import NAMES, load_network
 from hdl.layer import KINDS, Layer
 
 YAML = (".yaml", ".yml")
-LATER = {".onnx": "ONNX networks", ".csv": "SCALE-Sim topologies"}
+ONNX = ".onnx"
+LATER = {".csv": "SCALE-Sim topologies"}
 ALLOWED = ('a layer in place ("conv K=.. C=.. ..", "linear K=.. C=.."), a network of `nearmac networks`, '
-           "or the path of a layer or network .yaml")
+           "or the path of an .onnx or a layer or network .yaml")
+
+InputShapes = Mapping[str, Sequence[int]]
 
 
-def load_workload(text: str, weight_bits: int | None = None, activation_bits: int | None = None) -> Network | Layer:
-    """What ``text`` says or names: a zoo network, a layer or network ``.yaml``, or a layer in place.
+def load_workload(text: str, weight_bits: int | None = None, activation_bits: int | None = None,
+                  input_shapes: InputShapes | None = None) -> Network | Layer:
+    """What ``text`` says or names: a zoo network, an ``.onnx``, a layer or network ``.yaml``, or a layer in place.
 
-    The bits are the precision of a network; without them it has its own. Raises InputError: what is wrong, or what the text most
-    resembles.
+    The bits are the precision of a network; without them it has its own. ``input_shapes``: of the inputs of an ONNX model, by name.
+    Raises InputError: what is wrong, or what the text most resembles.
     """
     words = text.split()
     if not words:
         raise InputError("empty", where="WORKLOAD", value=text, allowed=ALLOWED)
+    if is_onnx(text):
+        from dse.workload.onnx_import.importer import load_onnx
+
+        return load_onnx(text, weight_bits, activation_bits, input_shapes)
+    if input_shapes:
+        raise InputError("only ONNX models have inputs with open sizes", where="--input-shape", value=next(iter(input_shapes)),
+                         suggestion="leave it out")
     if text.strip() in NAMES:
         return load_network(text.strip(), weight_bits, activation_bits)
     suffix = PurePath(text).suffix.lower()
@@ -41,12 +53,18 @@ def load_workload(text: str, weight_bits: int | None = None, activation_bits: in
                      suggestion=f"nearest: {near}" if near else None)
 
 
-def load_whole_network(text: str, weight_bits: int | None = None, activation_bits: int | None = None) -> Network:
-    """The network that ``text`` names, in the zoo or as a ``.yaml``. Raises InputError for anything else, a layer too."""
+def is_onnx(text: str) -> bool:
+    """Whether ``text`` is the path of an ONNX model."""
+    return PurePath(text).suffix.lower() == ONNX
+
+
+def load_whole_network(text: str, weight_bits: int | None = None, activation_bits: int | None = None,
+                       input_shapes: InputShapes | None = None) -> Network:
+    """The network that ``text`` names, in the zoo or as a file. Raises InputError for anything else, a layer too."""
     name = text.strip()
-    if name in NAMES or PurePath(name).suffix.lower() not in (*YAML, *LATER):
+    if not input_shapes and (name in NAMES or PurePath(name).suffix.lower() not in (*YAML, ONNX, *LATER)):
         return load_network(name, weight_bits, activation_bits)
-    found = load_workload(name, weight_bits, activation_bits)
+    found = load_workload(name, weight_bits, activation_bits, input_shapes)
     if isinstance(found, Layer):
         raise InputError("a single layer, not a network", where=name, suggestion="a network file has nodes")
     return found
