@@ -15,7 +15,7 @@ ABBREVIATIONS = {"batch_norm": "bn", "local_response_norm": "lrn", "global_avera
 
 def overview(networks: list[Network]) -> Table:
     """One row a network. 1 MAC is 2 ops."""
-    table = _table("name left", "layers", "on host", "MACs", "weights", "parameters", "activations", "precision left", "input",
+    table = number_table("name left", "layers", "on host", "MACs", "weights", "parameters", "activations", "precision left", "input",
                    "what left")
     for network in networks:
         totals = network.totals()
@@ -32,7 +32,7 @@ def detail_tables(network: Network) -> list[RenderableType]:
 
 
 def layers_table(network: Network) -> Table:
-    table = _table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
+    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
                    title=f"{network.name}: layers that run on the array")
     for node in network.array_operators:
         _row(table, node.name, operator_text(node), shape_text(node), node.macs, node.weights, node.activations, node.precision,
@@ -42,7 +42,7 @@ def layers_table(network: Network) -> Table:
 
 def host_table(operators: tuple[HostOperator, ...]) -> Table:
     notes = ("why left",) if any(node.note for node in operators) else ()
-    table = _table("name left", "operator left", "output", "ops", "bytes read", "bytes written", *notes, title="Host operators")
+    table = number_table("name left", "operator left", "output", "ops", "bytes read", "bytes written", *notes, title="Host operators")
     for node in operators:
         _row(table, node.name, "+".join(short(op) for op in (node.op, *node.folded)), shape_text(node), node.ops, node.bytes_read,
              node.bytes_written, *((node.note,) if notes else ()))
@@ -99,7 +99,8 @@ def _unless_one(letter: str, y: int, x: int) -> list[str]:
     return [] if y == x == 1 else [f"{letter}{y}"] if y == x else [f"{letter}{y}x{x}"]
 
 
-def _table(*heads: str, title: str | None = None) -> Table:
+def number_table(*heads: str, title: str | None = None) -> Table:
+    """A table whose columns are numbers, but for heads that end in ``left``."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for head in heads:
         text = head.removesuffix(" left")

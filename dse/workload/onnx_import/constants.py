@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from boards.errors import InputError
 from dse.workload.onnx_import.graph import STANDARD_DOMAINS, Graph, Node
-from dse.workload.onnx_import.reading import check_dims
+from dse.workload.onnx_import.reading import check_dims, element_type
 from dse.workload.onnx_import.shapes import SHAPE_ARITHMETIC, Shapes, reference
 from dse.workload.onnx_import.surrogates import QONNX_DOMAINS
 
 MAX_COMPUTED = 1 << 27  # elements of a value that is not in the file as it is
 MAX_DEPTH = 100
-COMPUTED = SHAPE_ARITHMETIC | {"DequantizeLinear", "Flatten", "Pow", "QuantizeLinear", "Round", "Clip"}
+COMPUTED = SHAPE_ARITHMETIC | {"Flatten", "Pow", "Round", "Clip"}
+LINEAR = ("DequantizeLinear", "QuantizeLinear")
 QUANTISERS = ("Quant", "IntQuant", "BipolarQuant")
 
 
@@ -89,6 +90,11 @@ class Constants:
             from dse.workload.onnx_import.quantisation import quant_reference
 
             return quant_reference(node, *(inputs[read] for read in node.inputs if read))
+        if node.op in LINEAR:
+            from dse.workload.onnx_import.quantisation import linear_reference
+
+            kind, _ = element_type(self.shapes.types.get(name, 1), self.graph.at(name))
+            return linear_reference(node, kind, *(inputs[read] for read in node.inputs if read))
         if node.op not in COMPUTED or node.proto.domain not in STANDARD_DOMAINS:
             raise InputError(f"a constant computed by {node.op}", where=self.graph.at(name), suggestion="fold the model's constants first")
         found = reference(node.proto, inputs, self.graph.file.proto, MAX_COMPUTED)

@@ -35,7 +35,7 @@ class Operands:
 
 
 INPUTS = {
-    "Conv": ("data", "weight", "bias"), f"{MICROSOFT}.FusedConv": ("data", "weight", "bias"),
+    "Conv": ("data", "weight", "bias"),
     "ConvInteger": ("data", "weight", "data_zero_point", "weight_zero_point"),
     "QLinearConv": ("data", "data_scale", "data_zero_point", "weight", "weight_scale", "weight_zero_point", "output_scale",
                     "output_zero_point", "bias"),

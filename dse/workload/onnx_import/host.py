@@ -47,6 +47,13 @@ VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "C
 RANDOM = ("RandomNormal", "RandomUniform")
 PER_CHANNEL = {"Mul": "scale", "Div": "scale", "Add": "offset", "Sub": "offset"}
 MAX_CLAMP = 6.0
+UNDONE = {
+    **dict.fromkeys((f"{MICROSOFT}.{op}" for op in ("FusedConv", "FusedGemm", "FusedMatMul", "NhwcFusedConv", "Attention",
+                                                    "MultiHeadAttention", "DynamicQuantizeMatMul", "QAttention")),
+                    "ONNX Runtime's optimiser made it: import the model as it was before"),
+    "Einsum": "a product written as Einsum is not looked into: export it as MatMul",
+    "Attention": "its products are not looked into: export them as MatMul and Softmax"}
+"""Operators that hide products, and what to do about it."""
 
 
 def host(building: Building, node: Node) -> None:
@@ -58,7 +65,11 @@ def host(building: Building, node: Node) -> None:
     operators = [building.source(name, node).operator for name in (*read, *captured)]
     parameters = sum(prod(building.shapes.sizes.get(name, (0,))) for name in node.inputs
                      if name in building.constants and building.quantisation.integer_type(name) is None)
-    note = _control_flow(building, node) if node.subgraphs() else ""
+    note = ""
+    if node.subgraphs():
+        note = _control_flow(building, node)
+    elif node.op in UNDONE:
+        note = building.note(node.label, UNDONE[node.op])
     for at, name in enumerate(node.outputs):
         if name not in wanted:
             continue

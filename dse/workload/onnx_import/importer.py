@@ -18,7 +18,7 @@ from dse.workload.onnx_import.shapes import Shapes, infer_shapes
 from dse.workload.onnx_import.surrogates import QONNX_DOMAINS
 
 DEFAULT_BITS = 8
-CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv", "com.microsoft.FusedConv")
+CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
 HANDLERS: dict[str, Callable[[Building, Node], None]] = {
     **dict.fromkeys(CONVOLUTIONS, convolution.convolution),
     **dict.fromkeys(("ConvTranspose", "DeformConv"), convolution.other_convolution),

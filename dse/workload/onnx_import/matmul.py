@@ -8,7 +8,7 @@ convolution, whose weights stay on chip for many pixels; dimensions that both op
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from boards.errors import InputError
@@ -24,13 +24,11 @@ INPUTS = {
     "MatMulInteger": ("data", "weight", "data_zero_point", "weight_zero_point"),
     "QLinearMatMul": ("data", "data_scale", "data_zero_point", "weight", "weight_scale", "weight_zero_point", "output_scale",
                       "output_zero_point"),
-    f"{MICROSOFT}.FusedMatMul": ("data", "weight"), f"{MICROSOFT}.FusedGemm": ("data", "weight", "bias"),
     f"{MICROSOFT}.QGemm": ("data", "data_scale", "data_zero_point", "weight", "weight_scale", "weight_zero_point", "bias",
                            "output_scale", "output_zero_point"),
     f"{MICROSOFT}.MatMulIntegerToFloat": ("data", "weight", "data_scale", "weight_scale", "data_zero_point", "weight_zero_point", "bias"),
-    f"{MICROSOFT}.DynamicQuantizeMatMul": ("data", "weight", "weight_scale", "weight_zero_point", "bias"),
 }
-GEMMS = ("Gemm", f"{MICROSOFT}.FusedGemm", f"{MICROSOFT}.QGemm")
+GEMMS = ("Gemm", f"{MICROSOFT}.QGemm")
 
 
 @dataclass(frozen=True)
@@ -94,16 +92,46 @@ def matmul(building: Building, node: Node) -> None:
     """Add a matrix product."""
     tensors = operands(node)
     first, second = (building.shape(name, node) for name in (tensors.data, tensors.weight))
-    is_swapped = tensors.data in building.constants and tensors.weight not in building.constants
-    found = product(node, first, second, is_swapped=is_swapped)
+    swapped = is_swapped(building, tensors)
+    found = product(node, first, second, is_swapped=swapped)
     check_output(building, node, found.output)
-    if is_swapped:
-        tensors = Operands(tensors.weight, tensors.data, tensors.bias, tensors.weight_scale, tensors.weight_zero_point, tensors.data_scale,
-                           tensors.data_zero_point, tensors.output_scale, tensors.output_zero_point)
-    has_channels = not is_swapped and found.groups == 1 and found.output[-1:] == (found.columns,)
-    is_transposed = bool(node.whole("transA" if is_swapped else "transB", 0))
-    weight_axis = -1 if is_swapped == is_transposed else -2  # along which the columns of the product lie
+    if swapped:
+        tensors = ordered(tensors)
+    has_channels = not swapped and found.groups == 1 and found.output[-1:] == (found.columns,)
+    apart = tensors.bias if tensors.bias and (swapped or not _is_a_column(building.shape(tensors.bias, node), found)) else ""
+    if apart:
+        tensors = replace(tensors, bias="")
+    is_transposed = bool(node.whole("transA" if swapped else "transB", 0))
+    weight_axis = -1 if swapped == is_transposed else -2  # along which the columns of the product lie
     add_product(building, node, tensors, found, weight_axis=weight_axis, channels=len(found.output) - 1 if has_channels else None)
+    if apart:
+        _add_bias(building, node, apart)
+
+
+def is_swapped(building: Building, tensors: Operands) -> bool:
+    """Whether the first factor is the weights."""
+    return tensors.data in building.constants and tensors.weight not in building.constants
+
+
+def ordered(tensors: Operands) -> Operands:
+    """The tensors of a product whose first factor is the weights."""
+    return replace(tensors, data=tensors.weight, weight=tensors.data, data_scale=tensors.weight_scale, weight_scale=tensors.data_scale,
+                   data_zero_point=tensors.weight_zero_point, weight_zero_point=tensors.data_zero_point)
+
+
+def _is_a_column(bias: Shape, found: Product) -> bool:
+    """Whether a bias has one value for each column of the result, or one in all."""
+    return prod(bias) == 1 or prod(bias) == bias[-1] == found.columns
+
+
+def _add_bias(building: Building, node: Node, bias: str) -> None:
+    """A bias that differs from row to row: the host adds it."""
+    operator = building.source(node.outputs[0], node).operator
+    others = [] if bias in building.constants else [building.source(bias, node).operator]
+    tensor = building.tensor(operator)
+    name = building.builder.host("add", operator, *others, name=building.unique(f"{node.label}.bias"), shape=tensor.shape,
+                                 ops=tensor.elements, parameters=0 if others else prod(building.shape(bias, node)))
+    building.produced(node, name, channels=None)
 
 
 def add_product(building: Building, node: Node, tensors: Operands, found: Product, *, weight_axis: int, channels: int | None) -> None:

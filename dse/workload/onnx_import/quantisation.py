@@ -164,6 +164,34 @@ class Quantisation:
         return int(value[0])
 
 
+def linear_reference(node: Node, kind: np.dtype[Any], value: NDArray[Any], scale: NDArray[Any],
+                     zero_point: NDArray[Any] | None = None) -> NDArray[Any]:
+    """What QuantizeLinear or DequantizeLinear makes of ``value``, as elements of type ``kind``. Raises InputError."""
+    axis, block = node.whole("axis", 1), node.whole("block_size", 0, 0)
+
+    def spread(of: NDArray[Any]) -> NDArray[Any]:
+        """One value for each element: of the tensor, of its index along the axis, or of its block there."""
+        if of.size == 1:
+            return of.reshape(())
+        if not -value.ndim <= axis < value.ndim:
+            raise InputError("no axis of the tensor", where=f"{node.where}.axis", value=axis, allowed=f"{value.ndim} axes")
+        if of.ndim == 1 and of.size == value.shape[axis]:
+            return of.reshape([-1 if at == axis % value.ndim else 1 for at in range(value.ndim)])
+        if block and of.ndim == value.ndim and of.shape[axis] == ceil(value.shape[axis] / block):
+            return np.take(of.repeat(block, axis), range(value.shape[axis]), axis)
+        raise InputError("a scale for neither the tensor, its channels nor its blocks", where=node.where, value=of.shape)
+
+    factor = spread(np.asarray(scale, np.float32))
+    zero = np.float32(0) if zero_point is None else spread(np.asarray(zero_point, np.float32))
+    if node.op in DEQUANTIZE:
+        return ((np.asarray(value, np.float32) - zero) * factor).astype(kind)
+    limits = np.iinfo(kind) if kind.kind in "iu" else None
+    if limits is None:
+        raise InputError("quantised to something else than integers", where=node.where, value=kind.name)
+    with np.errstate(all="ignore"):
+        return np.clip(np.rint(np.asarray(value, np.float32) / factor) + zero, limits.min, limits.max).astype(kind)
+
+
 ROUNDING = {
     "ROUND": np.rint, "HALF_EVEN": np.rint, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND_TO_ZERO": np.trunc, "DOWN": np.trunc,
     "UP": lambda value: np.copysign(np.ceil(np.abs(value)), value),
