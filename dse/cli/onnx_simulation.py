@@ -91,12 +91,11 @@ def _check_widths(prepared: Prepared, weight_bits: int, activation_bits: int, op
 
 def comparison_tables(comparison: OnnxComparison) -> list[RenderableType]:
     """The outputs beside ONNX Runtime's, and the noise at each precision."""
-    worst = f"the largest difference is {comparison.largest_lsb} LSB"
-    text = f"{comparison.differing:,} of {comparison.outputs:,} outputs differ; {worst}" if comparison.differing else (
-        f"all {comparison.outputs:,} outputs are equal")
+    allowed = f" (allowed: {TOLERANCE_LSB})" if comparison.is_quantised else ""
+    text = f"all {comparison.outputs:,} are equal" if not comparison.differing else (
+        f"{comparison.differing:,} of {comparison.outputs:,} differ, by at most {comparison.largest_lsb} LSB{allowed}")
     if comparison.is_quantised:
-        verdict = Text(f"{text}, of {TOLERANCE_LSB} allowed" if comparison.matches else f"MISMATCH: {text}",
-                       style="" if comparison.matches else "bold red")
+        verdict = Text(text if comparison.matches else f"MISMATCH: {text}", style="" if comparison.matches else "bold red")
         kind = "the model's own"
     else:
         verdict, kind = Text(text), f"ours, calibrated on {comparison.samples} sample{'s' if comparison.samples != 1 else ''}"

@@ -25,6 +25,8 @@ from sim.golden import LayerTensors
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 DEFAULT_BITS = 8
+NEGLIGIBLE_LSB = 0.25
+"""A channel whose sums move the output by less is a constant: pruned channels would take accumulators of 60 bits for their biases."""
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,20 @@ def prepare(values: LayerValues, weight_bits: int | None = None, activation_bits
     if output.bits == 1 < bits:
         raise InputError(f"1-bit outputs of a layer with {codes.bits}-bit inputs", where=values.node.where,
                          suggestion="the array writes thresholds only where both have 1 bit")
-    weight, stage = _upright(values, weight, width, stage, output)
+    reach = _reach(weight, codes)
+    weight, stage = _upright(values, weight, width, stage, output, reach)
     tensors: dict[str, Ints] = {"input": data, "weight": weight}
     if bits == 1:
-        tensors |= _thresholds(stage)
+        tensors |= _thresholds(stage, reach)
         layer = replace(layer, outputs_signed=True, output_zero_point=0, lo=None, hi=None)
     else:
         limits = integer_range(output.bits, output.signed) if output.bits > 1 else (-1, 1)
         lo, hi = clamp(stage, output.scale, output.zero_point, limits if quantiser is None else quantiser.range())
         layer = replace(layer, outputs_signed=output.signed, output_zero_point=output.zero_point, lo=lo, hi=hi)
-        ratio = stage.scale / output.scale
-        tensors["multiplier"], tensors["shift"] = multipliers(ratio, values.node.where)
-        tensors["bias"] = np.rint(stage.offset / stage.scale).astype(np.int64)
+        tensors["multiplier"], tensors["shift"] = multipliers(stage.scale / output.scale, values.node.where)
+        # Beyond this the channel is at an end of the range whatever its sum.
+        most = reach + 2 * (hi - lo + 1) * output.scale / stage.scale
+        tensors["bias"] = np.rint(np.clip(stage.offset / stage.scale, -most, most)).astype(np.int64)
     return Prepared(layer, width, bits, _accumulator_bits(values, layer, width, bits, tensors), LayerTensors(**tensors), target, expected,
                     _is_quantised(values), output, stage)
 
@@ -282,16 +286,17 @@ def _with_bias(values: LayerValues, stage: Affine, scale: Reals) -> Affine:
     return replace(stage, scale=stage.scale * scale * factor, offset=stage.offset + stage.scale * offset)
 
 
-def _upright(values: LayerValues, weight: Ints, width: int, stage: Affine, output: Codes) -> tuple[Ints, Affine]:
-    """Channels without a negative scale: their weights are turned round. Channels with scale 0 get weights of 0, and a constant.
+def _upright(values: LayerValues, weight: Ints, width: int, stage: Affine, output: Codes,
+             reach: Reals) -> tuple[Ints, Affine]:
+    """Channels without a negative scale: their weights are turned round. Channels that are constant, or as good as, get weights of 0.
 
     Where the output is one bit, thresholds know about signs.
     """
     scale, offset = stage.scale.copy(), stage.offset
-    dead = scale == 0
+    dead = scale == 0 if output.bits == 1 else np.abs(scale) * reach < output.scale * NEGLIGIBLE_LSB
     if dead.any():
         if width == 1:
-            raise InputError("a channel with a scale of 0, and 1-bit weights know no 0", where=values.node.where)
+            raise InputError("a channel that is constant, and 1-bit weights know no 0", where=values.node.where)
         weight = np.where(dead[:, None, None, None], 0, weight)
         scale[dead] = output.scale
     turned = scale < 0
@@ -304,10 +309,16 @@ def _upright(values: LayerValues, weight: Ints, width: int, stage: Affine, outpu
     return weight, replace(stage, scale=scale, offset=offset)
 
 
-def _thresholds(stage: Affine) -> dict[str, Ints]:
+def _reach(weight: Ints, codes: Codes) -> Reals:
+    """The largest magnitude of each channel's sums (K,)."""
+    low, high = (-1, 1) if codes.bits == 1 else integer_range(codes.bits, codes.signed)
+    return np.abs(weight).sum(axis=(1, 2, 3)).astype(np.float64) * max(abs(low - codes.zero_point), abs(high - codes.zero_point))
+
+
+def _thresholds(stage: Affine, reach: Reals) -> dict[str, Ints]:
     """``scale * sum + offset >= 0`` as ``sum >= threshold``, inverted where the scale is negative."""
     zeros = np.zeros(len(stage.scale), np.int64)
-    edge = -stage.offset / stage.scale
+    edge = np.clip(-stage.offset / stage.scale, -reach - 1, reach + 1)
     rising = stage.scale > 0
     threshold = np.where(rising, np.ceil(edge), np.floor(edge) + 1).astype(np.int64)
     return {"bias": zeros, "multiplier": zeros, "shift": zeros, "threshold": threshold, "flip": (~rising).astype(np.int64)}

@@ -99,8 +99,7 @@ class Runtime:
             needed.add(name)
             if name in graph.producers and name not in fed:
                 stack += graph.producers[name].inputs
-                stack += [read for read, readers in graph.readers.items() if graph.producers[name].subgraphs()
-                          and graph.producers[name] in readers]
+                stack += graph.captured.get(graph.producers[name], ())
         missing = sorted(name for name in needed if name in graph.inputs and name not in fed)
         if missing:
             raise InputError(f"the model's input {missing[0]} is missing", where=OPTION, allowed=", ".join(graph.inputs))

@@ -134,6 +134,8 @@ class Graph:
     outputs: frozenset[str]
     producers: dict[str, Node] = field(repr=False)
     readers: dict[str, list[Node]] = field(repr=False)
+    captured: dict[Node, tuple[str, ...]] = field(repr=False)
+    """Tensors that the subgraphs of control flow read, besides the node's inputs."""
 
     @property
     def path(self) -> str:
@@ -169,8 +171,9 @@ def read_graph(file: ModelFile) -> Graph:
     known = {*inputs, *initializers, *producers}
     readers: dict[str, list[Node]] = defaultdict(list)
     before: dict[Node, list[Node]] = {}
+    captured = {node: tuple(sorted(_captured(node, known))) for node in nodes if node.subgraphs()}
     for node in nodes:
-        read = [name for name in (*node.inputs, *_captured(node, known)) if name]
+        read = [name for name in (*node.inputs, *captured.get(node, ())) if name]
         for name in read:
             if name not in known:
                 raise unknown("no such tensor", name, sorted(known), where=f"{node.where}.input")
@@ -180,7 +183,7 @@ def read_graph(file: ModelFile) -> Graph:
     if missing:
         raise unknown("no such tensor", missing[0], sorted(known), where=f"{path}: output")
     return Graph(file, _ordered(before, path), inputs, initializers, frozenset(value.name for value in proto.output), producers,
-                 dict(readers))
+                 dict(readers), captured)
 
 
 def _ordered(before: dict[Node, list[Node]], path: str) -> tuple[Node, ...]:

@@ -60,8 +60,7 @@ def host(building: Building, node: Node) -> None:
     """Add any operator as one of the host, an output tensor each; those that nobody reads are left out."""
     wanted = [name for name in node.outputs if name and (building.graph.reader_count(name) or name == node.outputs[0])]
     read = [name for name in node.inputs if name and name not in building.constants]
-    captured = [name for name, readers in building.graph.readers.items() if node.subgraphs() and node in readers
-                and name not in node.inputs and name not in building.constants]
+    captured = [name for name in building.graph.captured.get(node, ()) if name not in building.constants]
     operators = [building.source(name, node).operator for name in (*read, *captured)]
     parameters = sum(prod(building.shapes.sizes.get(name, (0,))) for name in node.inputs
                      if name in building.constants and building.quantisation.integer_type(name) is None)
