@@ -15,7 +15,6 @@ from boards.errors import InputError
 from boards.loader import load_board
 from dse.cli.console import Reporter, print_json, print_tables
 from dse.cli.design_options import DesignOptions, check_seed, one_of
-from dse.cli.files import OutputFile
 from dse.cli.network_tables import number_table
 from dse.cli.simulation import Outputs, file_outputs, parse_window
 from dse.cli.simulation_table import rows_table, simulation_tables
@@ -36,16 +35,16 @@ def run(workload: str, layer_name: str, board_name: str, options: DesignOptions,
     one_of(engine, ENGINES, where="--engine")
     check_seed(stall_seed, where="--stall-seed")
     window = parse_window(outputs.vcd_cycles, outputs.vcd)
-    bits = parse_precision(options.precision) if options.precision else (None, None)
+    weight_bits, activation_bits = parse_precision(options.precision) if options.precision else (None, None)
     board = load_board(board_name)
     with file_outputs(outputs) as (vcd, saved), Reporter() as reporter:
         reporter.stage("reading the model")
-        imported = import_onnx(workload, *bits, input_shapes)
+        imported = import_onnx(workload, weight_bits, activation_bits, input_shapes)
         samples = split_samples(imported, read_arrays(input_path), f"{OPTION} {input_path}")
         reporter.stage("running the model up to the layer")
         values = find_layer(imported, layer_name, Runtime(imported, samples))
         check_size(values.operator.layer)
-        prepared = prepare(values, *bits)
+        prepared = prepare(values, weight_bits, activation_bits)
         reporter.stage("choosing the design")
         parsed = _options(options, prepared).parse()
         choice = parsed.choose(prepared.layer, board)

@@ -34,8 +34,8 @@ def simulate(
     save_tensors: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
         "Write the tensors that the hardware read and produced."))] = None,
     input: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
-        "Read tensors, as --save-tensors writes them; those that are missing are random. For a layer of an ONNX model: the model's inputs by "
-        "name; the layer then has the model's own numbers, and is compared with ONNX Runtime."))] = None,
+        "Read tensors, as --save-tensors writes them; those that are missing are random. For a layer of an ONNX model: the model's inputs "
+        "by name; the layer then has the model's own numbers, and is compared with ONNX Runtime."))] = None,
     input_shape: opt.InputShapes = None,
     stall_seed: Annotated[int | None, typer.Option(metavar="N", show_default=False, help=(
         "Inject random memory stalls: other cycles, the same bits."))] = None,

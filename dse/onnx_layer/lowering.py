@@ -53,7 +53,7 @@ def lowered(node: Node, quantisation: Quantisation) -> tuple[list[Any], list[Any
     if ROUNDINGS[mode]:
         value = step(ROUNDINGS[mode], value)
     else:
-        magic = constant(MAGIC, "magic")
+        magic = constant(float(MAGIC), "magic")
         value = step("Sub", step("Add", value, magic), magic)
     step("Mul", step("Sub", value, quantiser.zero_point), scale, output=prefix)
     return nodes, tensors

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from boards.errors import InputError
 from dse.onnx_layer.arrange import Arrangement, arrangement
+from dse.onnx_layer.codes import Codes, Ints, Reals, calibrated, quantised_weights
 from dse.onnx_layer.runtime import Runtime
 from dse.onnx_layer.stage import Affine, after, clamp, multipliers
 from dse.workload.onnx_import.building import Building
@@ -22,28 +23,9 @@ from hdl.design import MAX_ACCUMULATOR_BITS
 from hdl.layer import Layer
 from sim.golden import LayerTensors
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 DEFAULT_BITS = 8
 NEGLIGIBLE_LSB = 0.25
 """A channel whose sums move the output by less is a constant: pruned channels would take accumulators of 60 bits for their biases."""
-
-
-@dataclass(frozen=True)
-class Codes:
-    """A tensor's integers for numbers: ``(integer - zero_point) * scale``."""
-
-    bits: int
-    signed: bool
-    zero_point: int
-    scale: float
-
-    def encode(self, values: NDArray[Any]) -> Ints:
-        """Nearest integers; 1 bit: the sign."""
-        if self.bits == 1:
-            return np.where(values >= 0, 1, -1).astype(np.int64)
-        low, high = integer_range(self.bits, self.signed)
-        return np.clip(np.rint(np.asarray(values, np.float64) / self.scale) + self.zero_point, low, high).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -118,7 +100,7 @@ def prepare(values: LayerValues, weight_bits: int | None = None, activation_bits
         output = calibrated(values.runtime.every(target), activation_bits or max(codes.bits, DEFAULT_BITS))
         expected = output.encode(np.asarray(reference, np.float64))
     else:
-        output = Codes(quantiser.array_bits, quantiser.signed, _whole(values, quantiser.zero_point), _one(values, quantiser.scale, "output scale"))
+        output = _codes(values, quantiser)
         expected = reference.astype(np.int64) if reference.dtype.kind in "iu" else _codes_of(reference, output)
     bits = max(codes.bits, output.bits)
     if output.bits == 1 < bits:
@@ -151,12 +133,12 @@ def _data(values: LayerValues, bits: int) -> tuple[Ints, Codes]:
     kind, quantiser = quantisation.integer_type(name), quantisation.behind(name)
     if kind is not None:
         zero_point, scale = place.operands.data_zero_point, place.operands.data_scale
-        codes = Codes(kind[0], kind[1], _whole(values, zero_point), _one(values, scale, "input scale"))
+        codes = Codes(kind[0], kind[1], _whole(values, zero_point), _one(values, scale, "scale"))
         return place.data(values.read(name)).astype(np.int64), codes
     if quantiser is None or quantiser.array_bits > 16:
         codes = calibrated(values.runtime.every(name), bits)
         return codes.encode(place.data(values.read(name))), codes
-    codes = Codes(quantiser.array_bits, quantiser.signed, _whole(values, quantiser.zero_point), _one(values, quantiser.scale, "input scale"))
+    codes = _codes(values, quantiser)
     numbers = place.data(values.read(name))
     return _codes_of(numbers, codes), codes
 
@@ -207,28 +189,9 @@ def _width(integers: Ints, stored_bits: int) -> int:
                array_width(max(2, stored_bits)))
 
 
-def quantised_weights(numbers: Reals, bits: int) -> tuple[Ints, Reals]:
-    """Symmetric weights: one scale for each output channel (K,). 1 bit: signs, scaled by the mean magnitude."""
-    rest = tuple(range(1, numbers.ndim))
-    if bits == 1:
-        scale = np.abs(numbers).mean(axis=rest)
-        return np.where(numbers >= 0, 1, -1).astype(np.int64), np.where(scale > 0, scale, 1.0)
-    top = (1 << bits - 1) - 1
-    scale = np.abs(numbers).max(axis=rest) / top
-    scale = np.where(scale > 0, scale, 1.0)
-    return np.clip(np.rint(numbers / scale.reshape(-1, *(1,) * len(rest))), -top, top).astype(np.int64), scale
-
-
-def calibrated(samples: list[NDArray[Any]], bits: int) -> Codes:
-    """Integers for activations by their range over ``samples``: unsigned, 0 exactly one of them. 1 bit: signs, by the mean magnitude."""
-    if bits == 1:
-        mean = float(np.mean([np.abs(np.asarray(sample, np.float64)).mean() for sample in samples]))
-        return Codes(1, True, 0, mean or 1.0)
-    low = min(0.0, *(float(sample.min(initial=0)) for sample in samples))
-    high = max(0.0, *(float(sample.max(initial=0)) for sample in samples))
-    steps = (1 << bits) - 1
-    scale = (high - low) / steps or 1.0
-    return Codes(bits, False, round(-low / scale), scale)
+def _codes(values: LayerValues, quantiser: Quantiser) -> Codes:
+    """The integers of quantised activations."""
+    return Codes(quantiser.array_bits, quantiser.signed, _whole(values, quantiser.zero_point), _one(values, quantiser.scale, "scale"))
 
 
 def _whole(values: LayerValues, name: str) -> int:
@@ -241,7 +204,8 @@ def _one(values: LayerValues, name: str, what: str, default: float = 1.0) -> flo
         return default
     found = np.asarray(values.read(name), np.float64).reshape(-1)
     if found.size < 1 or not (found == found[0]).all():
-        raise InputError(f"one {what} for each channel of the activations", where=values.node.where, value=found.shape, allowed="one in all")
+        raise InputError(f"one {what} for each channel of the activations", where=values.node.where, value=found.shape,
+                         allowed="one in all")
     if what.endswith("scale") and not (np.isfinite(found[0]) and found[0] > 0):
         raise InputError("a scale must be positive", where=values.node.where, value=float(found[0]))
     return float(found[0])

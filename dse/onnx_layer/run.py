@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from boards.errors import InputError
-from dse.onnx_layer.prepare import Ints, LayerValues, Prepared, Reals, prepare
+from dse.onnx_layer.codes import Ints, Reals
+from dse.onnx_layer.prepare import LayerValues, Prepared, prepare
 from dse.onnx_layer.runtime import runtime_version
 from hdl.design import ELEMENT_BITS, Design, Multiplier
 from sim.golden import accumulate, golden
@@ -55,7 +56,7 @@ class OnnxComparison:
 
     @property
     def matches(self) -> bool:
-        """Every output of a quantised layer is within one step. Layers that we quantise differ by the quantisation; nothing is wrong then."""
+        """Every output of a quantised layer is within one step. Layers that we quantise differ by that, and nothing is wrong."""
         return not self.is_quantised or self.largest_lsb <= TOLERANCE_LSB
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Constants:
         value = self.value(name)
         if value.size != 1:
             raise InputError(f"{what} has one value", where=self.graph.at(name), value=value.shape)
-        return value.reshape(-1)[0].item()  # type: ignore[no-any-return]
+        return value.reshape(-1)[0].item()
 
     def _value(self, name: str, depth: int) -> NDArray[Any]:
         if name not in self._values:

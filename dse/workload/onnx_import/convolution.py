@@ -13,7 +13,6 @@ from dse.workload.onnx_import.quantisation import Quantiser
 from dse.workload.onnx_import.shapes import Shape
 from dse.workload.onnx_import.surrogates import MICROSOFT
 from dse.workload.onnx_import.weights import weight_bits
-from dse.workload.operators import Tensor
 
 AXES = {1: "W", 2: "HW", 3: "DHW"}
 PADDING = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")

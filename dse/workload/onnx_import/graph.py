@@ -83,7 +83,7 @@ class Node:
             raise InputError("out of range", where=f"{self.where}.{name}", value=values, allowed=f"from {low} on")
         return values
 
-    def list(self, name: str) -> list[int]:
+    def open_list(self, name: str) -> list[int]:
         """A list of whole numbers of any length, empty where it is left out."""
         attribute = self._attributes.get(name)
         return [] if attribute is None else [int(value) for value in attribute.ints]

@@ -147,7 +147,7 @@ def view(building: Building, node: Node) -> None:
 def transpose(building: Building, node: Node) -> None:
     """A view where only sizes of 1 change places; else the host moves it."""
     shape = building.shapes.sizes.get(node.needed(0, "the tensor"))
-    order = node.list("perm") or list(range(len(shape or ())))[::-1]
+    order = node.open_list("perm") or list(range(len(shape or ())))[::-1]
     if shape is not None and sorted(order) == list(range(len(shape))):
         moved = [axis for axis in order if shape[axis] != 1]
         if moved == sorted(moved):
@@ -179,7 +179,8 @@ def activation(building: Building, node: Node) -> None:
         host(building, node)
         return
     b = building.builder
-    operator = b.relu(source.operator, node.label) if node.op == "Relu" else b.activation(_clip(building, node), source.operator, node.label)
+    name = "relu" if node.op == "Relu" else _clip(building, node)
+    operator = b.activation(name, source.operator, node.label)
     building.produced(node, operator, channels=source.channels)
 
 
@@ -249,7 +250,7 @@ def pooling(building: Building, node: Node) -> None:
     window = None
     if rank == 2 and max(dilations) == 1:
         begin, end = paddings(node, size[2:], filter_, strides)
-        window = Window(*filter_, *strides, begin[0], begin[1], end[0], end[1])
+        window = Window(filter_[0], filter_[1], strides[0], strides[1], begin[0], begin[1], end[0], end[1])
     building.produced(node, building.builder.host(NAMES[node.op], source.operator, name=node.label, shape=shape,
                                                   bits=building.bits(node.outputs[0]), ops=min(prod(shape) * prod(filter_), 1 << 60),
                                                   window=window))

@@ -2,7 +2,8 @@
 
 In ``A x B``, B is the weights: a constant as a rule, another operator's output in attention. (Where A is the constant, the same product is
 ``B' x A'``, transposed.) Rows of a two-dimensional A are the batch of a linear layer. Leading dimensions make the rows pixels of a 1x1
-convolution, whose weights stay on chip for many pixels; dimensions that both operands have make groups of channels: each has its own weights.
+convolution, whose weights stay on chip for many pixels; dimensions that both operands have make groups of channels, each with its own
+weights.
 """
 
 from __future__ import annotations

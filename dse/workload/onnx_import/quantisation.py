@@ -6,6 +6,7 @@ array's 1-bit elements are -1 and +1, so that one bit of 0 and 1 takes two.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -192,7 +193,7 @@ def linear_reference(node: Node, kind: np.dtype[Any], value: NDArray[Any], scale
         return np.clip(np.rint(np.asarray(value, np.float32) / factor) + zero, limits.min, limits.max).astype(kind)
 
 
-ROUNDING = {
+ROUNDING: dict[str, Callable[[Any], Any]] = {
     "ROUND": np.rint, "HALF_EVEN": np.rint, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND_TO_ZERO": np.trunc, "DOWN": np.trunc,
     "UP": lambda value: np.copysign(np.ceil(np.abs(value)), value),
     "HALF_UP": lambda value: np.copysign(np.floor(np.abs(value) + 0.5), value),

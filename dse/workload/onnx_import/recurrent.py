@@ -8,6 +8,7 @@ gates join the products on the host. Each direction has its own. ONNX's GRU appl
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from boards.errors import InputError
 from dse.workload.onnx_import.building import Building
@@ -28,7 +29,8 @@ DIRECTIONS = {"forward": ("",), "reverse": (".reverse",), "bidirectional": ("", 
 
 def recurrent(building: Building, node: Node) -> None:
     """Add the products and gates of a recurrent operator."""
-    b, names = building.builder, tuple(node.needed(at, what) for at, what in enumerate(("the input", "the weights", "the recurrent weights")))
+    b, needed = building.builder, ("the input", "the weights", "the recurrent weights")
+    names = tuple(node.needed(at, what) for at, what in enumerate(needed))
     data, weight, state_weight = (building.shape(name, node) for name in names)
     gates = GATES[node.op]
     steps, batch, inputs, units, directions = _sizes(node, data, weight, state_weight, gates)
@@ -49,7 +51,7 @@ def recurrent(building: Building, node: Node) -> None:
     products: list[str] = []
     for at, direction in enumerate(directions):
         prefix = f"{node.label}{direction}"
-        options = {"K": gates * units, "weight_bits": bits[0], "bias": has_bias,
+        options: dict[str, Any] = {"K": gates * units, "weight_bits": bits[0], "bias": has_bias,
                    "weights": _rows_of(building, node, names[1], at, 0, gates * units)}
         product = b.linear(read, building.unique(f"{prefix}.input"), **options) if is_linear else b.conv(
             read, building.unique(f"{prefix}.input"), F=1, **options)
@@ -62,7 +64,8 @@ def recurrent(building: Building, node: Node) -> None:
             weights = _rows_of(building, node, names[2], at, first, count)
             products.append(b.linear(state, building.unique(f"{prefix}.{name}"), K=count, repeat=steps, weight_bits=bits[1], bias=has_bias,
                                      weights=weights))
-    others = [building.source(node.input(at), node).operator for at in (5, 6) if node.input(at) and node.input(at) not in building.constants]
+    initial = [node.input(at) for at in (5, 6) if node.input(at) and node.input(at) not in building.constants]
+    others = [building.source(name, node).operator for name in initial]
     ops = (GATE_OPS[node.op] + (PEEPHOLE_OPS if node.input(7) else 0)) * rows * units * len(directions)
     whole = next((name for name in node.outputs if name), None)
     if whole is None:
@@ -89,8 +92,8 @@ def _sizes(node: Node, data: Shape, weight: Shape, state_weight: Shape, gates: i
     steps, batch, inputs = data if not node.whole("layout", 0) else (data[1], data[0], data[2])
     directions, units = DIRECTIONS[way], state_weight[2]
     if node.whole("hidden_size", units, 1) != units:
-        raise InputError("the recurrent weights have another size", where=f"{node.where}.hidden_size", value=node.whole("hidden_size", units),
-                         allowed=str(units))
+        raise InputError("the recurrent weights have another size", where=f"{node.where}.hidden_size",
+                         value=node.whole("hidden_size", units), allowed=str(units))
     for what, shape, expected in (("weights", weight, (len(directions), gates * units, inputs)),
                                   ("recurrent weights", state_weight, (len(directions), gates * units, units))):
         if shape != expected:

@@ -25,8 +25,8 @@ MAX_FOLDED = 4096  # elements of a constant that shapes are computed from
 MAX_ROUNDS = 20
 OPTION = "--input-shape"
 SHAPE_ARITHMETIC = frozenset((
-    "Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Gather", "Identity", "Max", "Min", "Mod", "Mul", "Neg", "ReduceMax", "ReduceMin",
-    "ReduceProd", "ReduceSum", "Reshape", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where"))
+    "Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Gather", "Identity", "Max", "Min", "Mod", "Mul", "Neg", "ReduceMax",
+    "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where"))
 """Operators evaluated here when shapes depend on them: none makes much out of little."""
 
 
@@ -193,8 +193,9 @@ def _evaluate(node: NodeProto, known: Mapping[str, NDArray[Any]], shapes: Shapes
     return reference(node, {name: known[name] for name in node.input if name}, model)
 
 
-def reference(node: NodeProto, inputs: Mapping[str, NDArray[Any]], model: ModelProto, most: int = MAX_FOLDED) -> dict[str, NDArray[Any]] | None:
-    """``node`` on ``inputs`` by ONNX's reference implementation; ``None`` where that cannot, or makes more than ``most`` elements of it."""
+def reference(node: NodeProto, inputs: Mapping[str, NDArray[Any]], model: ModelProto,
+              most: int = MAX_FOLDED) -> dict[str, NDArray[Any]] | None:
+    """``node`` on ``inputs`` by ONNX's reference implementation; ``None`` where that cannot, or makes more than ``most`` elements."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 

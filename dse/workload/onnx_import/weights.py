@@ -34,8 +34,8 @@ def weight_bits(building: Building, name: str, zero_point: str, node: Node, axis
     elif quantiser.bits > MAX_ARRAY_BITS:
         raise InputError("no width of the array", where=f"{node.where}: weights", value=f"{quantiser.bits} bits", allowed="up to 16 bits")
     else:
-        bits, signed, stored, zero_point, narrow = quantiser.bits, quantiser.signed, quantiser.stored, quantiser.zero_point, quantiser.narrow
-        axis = quantiser.axis
+        bits, signed, narrow = quantiser.bits, quantiser.signed, quantiser.narrow
+        stored, zero_point, axis = quantiser.stored, quantiser.zero_point, quantiser.axis
     low, high = integer_range(bits, signed)
     low += narrow and signed
     offsets = _offsets(building, zero_point, (low, high))
