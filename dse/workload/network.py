@@ -164,7 +164,7 @@ def check_edges(node: Operator, tensors: Iterable[Tensor], where: str) -> None:
         layer = node.layer
         shape = (layer.B * node.repeat, layer.C, layer.IY, layer.IX)
         # A recurrent product reads a state that has the size of one step.
-        if len(tensors) == 1 and node.repeat > 1 and tensors[0].shape == (layer.B, layer.C, layer.IY, layer.IX):
+        if tensors and node.repeat > 1 and tensors[0].shape == (layer.B, layer.C, layer.IY, layer.IX):
             shape = tensors[0].shape
         expected = (Tensor(shape, tensors[0].bits if tensors else node.activation_bits),)
         for tensor, field in zip(tensors, ("activation_bits", "weight_bits"), strict=False):

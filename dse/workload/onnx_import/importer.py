@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -11,13 +12,15 @@ from boards.errors import InputError
 from dse.workload.network import Network
 from dse.workload.onnx_import import convolution, host, matmul, recurrent
 from dse.workload.onnx_import.building import Building, Source
-from dse.workload.onnx_import.graph import Graph, Node, clean_name, read_graph
+from dse.workload.onnx_import.graph import STANDARD_DOMAINS, Graph, Node, clean_name, read_graph
 from dse.workload.onnx_import.quantisation import DEQUANTIZE, QUANTISERS, QUANTIZE
 from dse.workload.onnx_import.reading import ModelFile, read_model
 from dse.workload.onnx_import.shapes import Shapes, infer_shapes
 from dse.workload.onnx_import.surrogates import QONNX_DOMAINS
 
 DEFAULT_BITS = 8
+DEFINED = ("Attention",)
+"""Operators that ONNX defines by others, matrix products among them."""
 CONVOLUTIONS = ("Conv", "ConvInteger", "QLinearConv")
 HANDLERS: dict[str, Callable[[Building, Node], None]] = {
     **dict.fromkeys(CONVOLUTIONS, convolution.convolution),
@@ -76,15 +79,20 @@ def load_onnx(path: str, weight_bits: int | None = None, activation_bits: int | 
 
 
 def _flat(file: ModelFile) -> ModelFile:
-    """The model with its own functions put where they are called."""
-    if not file.proto.functions:
-        return file
+    """The model with its own functions put where they are called, and ONNX's definitions where operators hide products."""
     from onnx import inliner
 
+    proto = file.proto
     try:
-        return ModelFile(file.path, inliner.inline_local_functions(file.proto))
+        if proto.functions:
+            proto = inliner.inline_local_functions(proto)
     except Exception as error:  # what the C++ code throws
         raise InputError(f"its functions cannot be put in place: {' '.join(str(error).split())[:200]}", where=file.path) from None
+    hidden = sorted({node.op_type for node in proto.graph.node if node.domain in STANDARD_DOMAINS and node.op_type in DEFINED})
+    if hidden:
+        with suppress(Exception):  # without it, the operator stays one of the host, with a note
+            proto = inliner.inline_selected_functions(proto, [("", op) for op in hidden], inline_schema_functions=True)
+    return ModelFile(file.path, proto)
 
 
 def _no_layers(building: Building) -> InputError:
