@@ -52,8 +52,11 @@ def read_model(path: str) -> ModelFile:
     model = ModelProto()
     try:
         model.ParseFromString(text)
+        _check_text(model)
     except (DecodeError, RecursionError):
         raise _no_model(path) from None
+    except UnicodeDecodeError:
+        raise _no_model(path, "a name is not UTF-8 text") from None
     if not model.graph.node or not model.ir_version:
         raise _no_model(path, "a graph with nodes and an ir_version are missing")
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
@@ -94,6 +97,18 @@ def _structure(path: str) -> bytes:
         raise InputError("too large without its weights", where=path, value=f"{len(text)} bytes",
                          allowed=f"at most {MAX_STRUCTURE_BYTES} bytes")
     return text
+
+
+def _check_text(message: Any) -> None:
+    """Raise UnicodeDecodeError where a text field holds other bytes, which readers of the field would meet one by one."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in value if field.is_repeated else (value,):
+                _check_text(inner)
+        elif field.type == field.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if isinstance(text, bytes):
+                    text.decode()
 
 
 def _no_model(path: str, why: str = "") -> InputError:
