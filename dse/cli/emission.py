@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from dse.workload.network import Network
 from hdl.design import Design
 
 
-def run(workload: str, layer_name: str | None, board_name: str, options: DesignOptions, out: str, *, seed: int, json: bool) -> int:
+def run(workload: str, layer_name: str | None, board_name: str, options: DesignOptions, out: str, *, seed: int, json: bool,
+        input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
     """Check everything that can be wrong, choose, write; the exit status. Raises InputError."""
     check_seed(seed)
-    layer = read_workload(workload, layer_name)
+    layer = read_workload(workload, layer_name, input_shapes)
     check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()

@@ -28,6 +28,7 @@ def emit(
     chaining: opt.Chaining = False,
     design: opt.DesignFile = None,
     scalesim_config: opt.ScaleSimConfig = None,
+    input_shape: opt.InputShapes = None,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
@@ -40,7 +41,9 @@ def emit(
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
                            scalesim_config=scalesim_config)
-    target = read_target(workload, layer, chosen)
+    shapes = opt.parse_input_shapes(input_shape)
+    target = read_target(workload, layer, chosen, shapes)
     if target.network is not None and layer is not None:
         return run_chain(target.network, board, chosen, out, seed=seed, json=json)
-    return run(workload, layer, board, target.options, out, seed=seed, json=json)  # a layer of a network has a precision of its own
+    # A layer of a network has a precision of its own.
+    return run(workload, layer, board, target.options, out, seed=seed, json=json, input_shapes=shapes)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dse.workload.network import Network
-from dse.workload.operators import ArrayOperator, HostOperator, Operator
+from dse.workload.operators import UNKNOWN_SHAPE, ArrayOperator, HostOperator, Operator
 
 HOST_REMARK = "The array does not compute host operators, and no cycle count or time includes them."
 ABBREVIATIONS = {"batch_norm": "bn", "local_response_norm": "lrn", "global_average_pool": "global_avg_pool"}
@@ -15,7 +15,7 @@ ABBREVIATIONS = {"batch_norm": "bn", "local_response_norm": "lrn", "global_avera
 
 def overview(networks: list[Network]) -> Table:
     """One row a network. 1 MAC is 2 ops."""
-    table = _table("name left", "layers", "on host", "MACs", "weights", "parameters", "activations", "precision left", "input",
+    table = number_table("name left", "layers", "on host", "MACs", "weights", "parameters", "activations", "precision left", "input",
                    "what left")
     for network in networks:
         totals = network.totals()
@@ -32,7 +32,7 @@ def detail_tables(network: Network) -> list[RenderableType]:
 
 
 def layers_table(network: Network) -> Table:
-    table = _table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
+    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
                    title=f"{network.name}: layers that run on the array")
     for node in network.array_operators:
         _row(table, node.name, operator_text(node), shape_text(node), node.macs, node.weights, node.activations, node.precision,
@@ -41,10 +41,11 @@ def layers_table(network: Network) -> Table:
 
 
 def host_table(operators: tuple[HostOperator, ...]) -> Table:
-    table = _table("name left", "operator left", "output", "ops", "bytes read", "bytes written", title="Host operators")
+    notes = ("why left",) if any(node.note for node in operators) else ()
+    table = number_table("name left", "operator left", "output", "ops", "bytes read", "bytes written", *notes, title="Host operators")
     for node in operators:
         _row(table, node.name, "+".join(short(op) for op in (node.op, *node.folded)), shape_text(node), node.ops, node.bytes_read,
-             node.bytes_written)
+             node.bytes_written, *((node.note,) if notes else ()))
     return table
 
 
@@ -84,6 +85,8 @@ def operator_text(node: ArrayOperator) -> str:
 
 def shape_text(node: Operator) -> str:
     """``64x112x112``: channels, height, width; the batch in front where there is one."""
+    if node.output.shape == UNKNOWN_SHAPE:
+        return "unknown"
     batch, *rest = node.output.shape
     return "x".join(map(str, rest if batch == 1 and rest else node.output.shape))
 
@@ -96,7 +99,8 @@ def _unless_one(letter: str, y: int, x: int) -> list[str]:
     return [] if y == x == 1 else [f"{letter}{y}"] if y == x else [f"{letter}{y}x{x}"]
 
 
-def _table(*heads: str, title: str | None = None) -> Table:
+def number_table(*heads: str, title: str | None = None) -> Table:
+    """A table whose columns are numbers, but for heads that end in ``left``."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for head in heads:
         text = head.removesuffix(" left")

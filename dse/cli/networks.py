@@ -11,9 +11,10 @@ from dse.cli import options as opt
 
 def networks(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, help=(
-        "Layers of one: a network's name, or the path of a network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv."))] = None,
+        "Layers of one: a network's name, or the path of an .onnx, of a network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv."))] = None,
     precision: Annotated[str | None, typer.Option("--precision", metavar="wNaM", show_default=False, help=(
         "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."))] = None,
+    input_shape: opt.InputShapes = None,
     scalesim_config: Annotated[str | None, typer.Option("--scalesim-config", metavar="FILE", show_default=False, help=(
         "A SCALE-Sim .cfg: show SCALE-Sim's own count of cycles too."))] = None,
     json: opt.Json = False,
@@ -27,7 +28,7 @@ def networks(
     if name is not None:
         from dse.workload.load import load_whole_network
 
-        network = load_whole_network(name, *bits)
+        network = load_whole_network(name, *bits, opt.parse_input_shapes(input_shape))
         data, tables = network.to_dict(), network_tables.detail_tables(network)
         if scalesim_config is not None:
             from dse.cli import scalesim

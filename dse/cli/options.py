@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False, help=(
-    'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of a layer, '
-    'network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv.'))]
+    'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of an .onnx, '
+    'of a layer, network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv.'))]
+InputShapes = Annotated[list[str] | None, typer.Option("--input-shape", metavar="NAME=1x3x224x224", show_default=False, help=(
+    "Size of an input of an ONNX model, where the model has none; once for each such input."))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",
                                         show_default=False)]
 LayerName = Annotated[str | None, typer.Option("--layer", metavar="NAME", show_default=False, help=(
@@ -40,3 +42,21 @@ ScaleSimConfig = Annotated[str | None, typer.Option("--scalesim-config", metavar
     "A SCALE-Sim .cfg: its array and SRAM sizes to start from, and its own count of cycles beside ours."))]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random tensors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+
+
+def parse_input_shapes(texts: list[str] | None) -> dict[str, tuple[int, ...]]:
+    """``["images=1x3x320x320"]`` -> sizes by name. Raises InputError."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts or ():
+        name, equals, sizes = text.rpartition("=")
+        numbers = sizes.split("x") if sizes else []  # a scalar has no sizes
+        if not equals or not name or not all(number.isascii() and number.isdigit() and len(number) <= 18 for number in numbers):
+            from boards.errors import InputError
+
+            raise InputError("not a shape of an input", where="--input-shape", value=text, allowed="NAME=1x3x224x224")
+        if name in found:
+            from boards.errors import InputError
+
+            raise InputError("given twice", where="--input-shape", value=name)
+        found[name] = tuple(map(int, numbers))
+    return found

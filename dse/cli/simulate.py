@@ -36,7 +36,9 @@ def simulate(
     save_tensors: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
         "Write the tensors that the hardware read and produced."))] = None,
     input: Annotated[str | None, typer.Option(metavar="FILE.npz", show_default=False, help=(
-        "Read tensors, as --save-tensors writes them; those that are missing are random."))] = None,
+        "Read tensors, as --save-tensors writes them; those that are missing are random. For a layer of an ONNX model: the model's inputs "
+        "by name; the layer then has the model's own numbers, and is compared with ONNX Runtime."))] = None,
+    input_shape: opt.InputShapes = None,
     stall_seed: Annotated[int | None, typer.Option(metavar="N", show_default=False, help=(
         "Inject random memory stalls: other cycles, the same bits."))] = None,
     seed: opt.Seed = 0,
@@ -45,12 +47,21 @@ def simulate(
     """Simulate one layer, or every layer of a network, on the hardware; compare bits, bytes and cycles with golden model and prediction."""
     from dse.cli.design_options import DesignOptions
     from dse.cli.workload import read_target
+    from dse.workload.load import is_onnx
 
     chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
                            drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
                            clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
                            scalesim_config=scalesim_config)
-    target = read_target(workload, layer, chosen)
+    shapes = opt.parse_input_shapes(input_shape)
+    if layer is not None and input is not None and is_onnx(workload):
+        from dse.cli import onnx_simulation
+        from dse.cli.simulation import Outputs
+
+        outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
+        return onnx_simulation.run(workload, layer, board, chosen, outputs, engine=engine, input_path=input, stall_seed=stall_seed,
+                                   input_shapes=shapes)
+    target = read_target(workload, layer, chosen, shapes)
     if target.network is not None:
         from dse.cli import network_simulation
 
@@ -60,4 +71,5 @@ def simulate(
     from dse.cli.simulation import Outputs, run
 
     outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
-    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed)
+    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed,
+               input_shapes=shapes)

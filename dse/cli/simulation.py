@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from rich.console import RenderableType
@@ -35,22 +36,18 @@ class Outputs:
 
 
 def run(workload: str, layer_name: str | None, board_name: str, options: DesignOptions, outputs: Outputs, *, engine: str,
-        input_path: str | None, stall_seed: int | None, seed: int) -> int:
+        input_path: str | None, stall_seed: int | None, seed: int, input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
     """Check everything that can be wrong, choose, simulate, write; the exit status. Raises InputError and what engines raise."""
     one_of(engine, ENGINES, where="--engine")
     check_seed(seed)
     check_seed(stall_seed, where="--stall-seed")
     window = parse_window(outputs.vcd_cycles, outputs.vcd)
-    layer = read_workload(workload, layer_name)
+    layer = read_workload(workload, layer_name, input_shapes)
     check_size(layer)
     board = load_board(board_name)
     parsed = options.parse()
     arrays = None if input_path is None else load_arrays(input_path, layer)
-    with ExitStack() as stack:
-        vcd, saved = (None if path is None else stack.enter_context(OutputFile(path, option=option))
-                      for path, option in ((outputs.vcd, "--vcd"), (outputs.save_tensors, "--save-tensors")))
-        if vcd and saved and vcd.same_as(saved):
-            raise InputError("the file that --vcd names", where="--save-tensors", value=saved.path, suggestion="give another name")
+    with file_outputs(outputs) as (vcd, saved):
         with Reporter() as reporter:
             reporter.stage("choosing the mapping" if parsed.design else "choosing the design")
             choice = parsed.choose(layer, board)
@@ -92,6 +89,17 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
         return 0
     print("error: the simulation does not match the prediction or the golden model", file=sys.stderr)
     return 1
+
+
+@contextmanager
+def file_outputs(outputs: Outputs) -> Iterator[tuple[OutputFile | None, OutputFile | None]]:
+    """The files of ``--vcd`` and ``--save-tensors``, ready to be written. Raises InputError."""
+    with ExitStack() as stack:
+        vcd, saved = (None if path is None else stack.enter_context(OutputFile(path, option=option))
+                      for path, option in ((outputs.vcd, "--vcd"), (outputs.save_tensors, "--save-tensors")))
+        if vcd and saved and vcd.same_as(saved):
+            raise InputError("the file that --vcd names", where="--save-tensors", value=saved.path, suggestion="give another name")
+        yield vcd, saved
 
 
 def parse_window(text: str | None, vcd: str | None) -> tuple[int, int]:

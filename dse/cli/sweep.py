@@ -26,6 +26,7 @@ def sweep(
     verify: Annotated[int, typer.Option("--verify", metavar="N", help=(
         "Simulate N points of the Pareto front, each on one layer; exit status 1 when a prediction is off."))] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted sweep of the same inputs.")] = False,
+    input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:
     """Evaluate every design point of a space on a workload; write all of them, and the Pareto front as designs.
@@ -36,4 +37,5 @@ def sweep(
     from dse.cli.sweeping import Request, run
 
     return run(Request(workload=workload, boards=board, space=space, out=out, precisions=precision, workers=workers,
-                       scheduler=scheduler, verify=verify, resume=resume, json=json, scalesim_config=scalesim_config))
+                       scheduler=scheduler, verify=verify, resume=resume, json=json, scalesim_config=scalesim_config,
+                       input_shapes=opt.parse_input_shapes(input_shape)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ class Request:
     verify: int
     resume: bool
     json: bool
+    input_shapes: Mapping[str, Sequence[int]]
     scalesim_config: str | None = None
 
 
@@ -46,7 +48,7 @@ def run(request: Request) -> int:
         from dse.workload.load import load_workload
         from dse.workload.network import Network
 
-        workload = load_workload(request.workload)
+        workload = load_workload(request.workload, input_shapes=request.input_shapes)
         if isinstance(workload, Network):
             for remark in workload.remarks:
                 progress.notify(remark)

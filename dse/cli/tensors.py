@@ -34,21 +34,26 @@ def save_tensors(arrays: dict[str, NDArray[np.int64]], output: OutputFile) -> No
 
 def load_arrays(path: str, layer: Layer) -> dict[str, NDArray[np.int64]]:
     """The arrays of an .npz, as int64; shapes are those that ``layer`` has. Raises InputError for anything else."""
-    try:
-        if not os.path.isfile(path):  # a pipe would block
-            wrong = ("is a directory, not a file" if os.path.isdir(path) else "is not a regular file" if os.path.exists(path)
-                     else "no such file")
-            raise InputError(wrong, where=OPTION, value=path)
-        with open(path, "rb") as file:
-            arrays = _read(file, path)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", where=OPTION, value=path) from None
+    arrays = read_arrays(path)
     for name in arrays:
         if name not in KNOWN:
             near = nearest(name, KNOWN)
             raise InputError("unknown array", where=f"{OPTION} {path}", value=name, allowed=", ".join(KNOWN),
                              suggestion=f"nearest: {near}" if near else None)
     return {name: _integers(array, _shape(name, layer), f"{OPTION} {path}: {name}") for name, array in arrays.items()}
+
+
+def read_arrays(path: str) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an .npz as they are. Raises InputError for any other file."""
+    try:
+        if not os.path.isfile(path):  # a pipe would block
+            wrong = ("is a directory, not a file" if os.path.isdir(path) else "is not a regular file" if os.path.exists(path)
+                     else "no such file")
+            raise InputError(wrong, where=OPTION, value=path)
+        with open(path, "rb") as file:
+            return _read(file, path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=OPTION, value=path) from None
 
 
 def _read(file: IO[bytes], path: str) -> dict[str, NDArray[np.generic]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from boards.errors import InputError
@@ -23,17 +24,18 @@ class Target:
     options: DesignOptions
 
 
-def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Target:
+def read_target(text: str, layer_name: str | None, options: DesignOptions,
+                input_shapes: Mapping[str, Sequence[int]] | None = None) -> Target:
     """Whether ``text`` with ``--layer`` is a network (or layers of one that follow each other, ``a+b``) or one layer, and the design
     options for it.
 
-    A layer of a network runs at the network's precision where the options say nothing. What an importer remarks is printed. Raises
-    InputError.
+    A layer of a network runs at the network's precision where the options say nothing. ``input_shapes``: of an ONNX model. What an
+    importer remarks is printed. Raises InputError.
     """
-    found = load_workload(text)
+    found = load_workload(text, input_shapes=input_shapes)
     if isinstance(found, Network):
         print_remarks(found.remarks)
-    network = _at_precision(text, found, options)
+    network = _at_precision(text, found, options, input_shapes)
     if network is None:
         return Target(None, options)
     if layer_name is None:
@@ -52,12 +54,12 @@ def read_target(text: str, layer_name: str | None, options: DesignOptions) -> Ta
     return Target(None, options)
 
 
-def read_workload(text: str, layer_name: str | None = None) -> Layer:
+def read_workload(text: str, layer_name: str | None = None, input_shapes: Mapping[str, Sequence[int]] | None = None) -> Layer:
     """The layer that ``text`` says or names; ``layer_name`` must be its name, or one of a network's.
 
     Raises InputError: what is wrong, or what the text most resembles.
     """
-    found = load_workload(text)
+    found = load_workload(text, input_shapes=input_shapes)
     if isinstance(found, Network):
         if layer_name is None:
             raise InputError(f"{found.name} has {len(found.array_operators)} layers", where="--layer",
@@ -84,13 +86,14 @@ def _bits(options: DesignOptions) -> tuple[int, int]:
     return parsed.weight_bits, parsed.activation_bits
 
 
-def _at_precision(text: str, found: Network | Layer, options: DesignOptions) -> Network | None:
+def _at_precision(text: str, found: Network | Layer, options: DesignOptions,
+                  input_shapes: Mapping[str, Sequence[int]] | None) -> Network | None:
     """The network at the precision of the options, if they have one."""
     if isinstance(found, Layer):
         return None
     if options.design is None and options.precision is None:
         return found
-    again = load_workload(text, *_bits(options))
+    again = load_workload(text, *_bits(options), input_shapes)
     assert isinstance(again, Network)
     return again
 

@@ -12,6 +12,7 @@ from boards.errors import InputError
 from dse.workload.folding import fold
 from dse.workload.network import Network, check_edges
 from dse.workload.operators import (
+    NORMALISATIONS,
     ArrayOperator,
     HostOperator,
     InputOperator,
@@ -28,7 +29,7 @@ from dse.workload.pooling import pooled, pooling_window
 from hdl.layer import Layer
 
 OPS_PER_ELEMENT = {
-    "batch_norm": 2,  # multiply, add
+    "batch_norm": 2, "scale": 1, "offset": 1,  # multiply, add
     "relu": 1, "relu6": 2, "clip": 2, "sign": 1,  # comparisons
     "sigmoid": 4,  # negate, exponential, add, divide
     "tanh": 5,  # as (e - 1) / (e + 1) with e = exp(2 x)
@@ -80,26 +81,27 @@ class NetworkBuilder:
 
     def conv(self, source: str, name: str | None = None, *, bias: bool = True, weight_bits: int | None = None,
              activation_bits: int | None = None, output_bits: int | None = None, folded: Sequence[str] = (), repeat: int = 1,
-             **dimensions: Any) -> str:
+             weights: str | None = None, **dimensions: Any) -> str:
         """A convolution of ``source``: ``K``, ``F`` (or ``FY FX``), and ``S P D G`` or the single ``SY SX PT PL PB PR DY DX``.
 
         Its input elements have the bits of ``source`` unless ``activation_bits`` says more. Other keys of :class:`Layer` may be given
-        too (``lo``, ``hi``, zero points); B, C and the sizes follow from ``source``.
+        too (``lo``, ``hi``, zero points); B, C and the sizes follow from ``source``. ``weights``: the operator that computes its
+        weights, if they are no trained ones.
         """
         options = {"bias": bias, "weight_bits": weight_bits, "activation_bits": activation_bits, "output_bits": output_bits,
-                   "folded": folded, "repeat": repeat}
+                   "folded": folded, "repeat": repeat, "weights": weights}
         return self._layer("conv", source, name, dimensions, options)
 
     def linear(self, source: str, name: str | None = None, *, bias: bool = True, weight_bits: int | None = None,
                activation_bits: int | None = None, output_bits: int | None = None, folded: Sequence[str] = (), repeat: int = 1,
-               **dimensions: Any) -> str:
+               weights: str | None = None, **dimensions: Any) -> str:
         """A linear layer of ``K`` outputs; ``source`` has the shape (B, C, 1, 1). Options as for :meth:`conv`.
 
         ``repeat``: one after the other, with the same weights: ``source`` holds ``repeat`` times B vectors, or the first state of a
         recurrent product (B vectors).
         """
         options = {"bias": bias, "weight_bits": weight_bits, "activation_bits": activation_bits, "output_bits": output_bits,
-                   "folded": folded, "repeat": repeat}
+                   "folded": folded, "repeat": repeat, "weights": weights}
         return self._layer("linear", source, name, dimensions, options)
 
     # -- host operators ---------------------------------------------------------------------------------------------------
@@ -151,9 +153,17 @@ class NetworkBuilder:
         """max(x, 0); folds into a layer or addition before it."""
         return self._per_element("relu", source, name)
 
+    def scale(self, source: str, name: str | None = None) -> str:
+        """Product with one trained value a channel; folds into a layer before it."""
+        return self._per_element("scale", source, name, parameters=self._shape4(source, name or "scale")[1])
+
+    def offset(self, source: str, name: str | None = None) -> str:
+        """Sum with one trained value a channel; folds into a layer before it."""
+        return self._per_element("offset", source, name, parameters=self._shape4(source, name or "offset")[1])
+
     def activation(self, op: str, source: str, name: str | None = None) -> str:
         """``relu relu6 clip sign`` (fold), ``sigmoid tanh softmax`` (host); ``sign`` makes 1-bit elements."""
-        known = [known for known in OPS_PER_ELEMENT if known != "batch_norm"]
+        known = [known for known in OPS_PER_ELEMENT if known not in NORMALISATIONS]
         if op not in known:
             raise unknown("unknown activation", op, known, where=self._at(name or "activation"))
         return self._per_element(op, source, name, bits=1 if op == "sign" else None)
@@ -170,8 +180,11 @@ class NetworkBuilder:
 
     def host(self, op: str, *sources: str, name: str | None = None, shape: Sequence[int] | None = None, bits: int | None = None,
              ops: int = 0, parameters: int = 0, is_view: bool = False, folded: Sequence[str] = (),
-             window: Window | None = None) -> str:
-        """Any other operator, never folded: ``shape`` and ``bits`` of its output are by default those of its first source."""
+             window: Window | None = None, read_elements: int | None = None, note: str = "") -> str:
+        """Any other operator, never folded: ``shape`` and ``bits`` of its output are by default those of its first source.
+
+        The rest: :class:`HostOperator`.
+        """
         name = self._named(op, name)
         operands = tuple(self.tensor(source, name) for source in sources)
         if not operands:
@@ -179,7 +192,8 @@ class NetworkBuilder:
         with self._errors(name):
             output = Tensor(operands[0].shape if shape is None else tuple(shape), operands[0].bits if bits is None else bits)
             return self._add(HostOperator(name=name, op=op, inputs=sources, operands=operands, output=output, ops=ops,
-                                          parameters=parameters, is_view=is_view, folded=tuple(folded), window=window))
+                                          parameters=parameters, is_view=is_view, folded=tuple(folded), window=window,
+                                          read_elements=read_elements, note=note))
 
     # -- the end ----------------------------------------------------------------------------------------------------------
 
@@ -188,6 +202,14 @@ class NetworkBuilder:
         if source not in self._nodes:
             raise unknown("no such operator before this one", source, list(self._nodes), where=self._at(reader, "inputs"))
         return self._nodes[source].output
+
+    def is_layer(self, source: str) -> bool:
+        """Whether the array computes ``source``."""
+        return isinstance(self._nodes.get(source), ArrayOperator)
+
+    def has_layers(self) -> bool:
+        """Whether the array computes anything so far."""
+        return any(self.is_layer(name) for name in self._nodes)
 
     def keep(self, source: str) -> str:
         """Someone outside needs this very tensor: what follows it is not folded into it."""
@@ -226,12 +248,16 @@ class NetworkBuilder:
                 batch //= repeat
             sizes = {"B": batch, "C": channels, **({"IY": height, "IX": width} if kind == "conv" else {})}
         layer = Layer.from_dict({"kind": kind, "name": name, **sizes, **dimensions}, where=self._at(name))
+        weights = options["weights"]
+        sources = (source,) if weights is None else (source, weights)
+        operands = [self.tensor(read, name) for read in sources]
         widths = {"weight_bits": self.weight_bits, "activation_bits": self.tensor(source).bits, "output_bits": self.activation_bits}
         options = {**options, "folded": tuple(options["folded"]),
                    **{key: width for key, width in widths.items() if options[key] is None}}
+        del options["weights"]
         with self._errors(name):
-            node = ArrayOperator(layer=layer, inputs=(source,), **options)
-            check_edges(node, [self.tensor(source)], "")
+            node = ArrayOperator(layer=layer, inputs=sources, **options)
+            check_edges(node, operands, "")
             return self._add(node)
 
     def _pool(self, op: str, source: str, name: str | None, ceil: bool, window: dict[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import PurePath
 from typing import Any
@@ -13,36 +13,42 @@ from dse.workload.network import Network
 from dse.workload.zoo import NAMES, load_network
 from hdl.layer import KINDS, SHORTHANDS, Layer, nearest_key
 
-YAML, CSV = (".yaml", ".yml"), ".csv"
+YAML, CSV, ONNX = (".yaml", ".yml"), ".csv", ".onnx"
 FILES = (*YAML, CSV)
-LATER = {".onnx": "ONNX networks"}
 ALLOWED = ('a layer in place ("conv K=.. C=.. ..", "linear K=.. C=.."), a network of `nearmac networks`, '
-           "or the path of a layer, network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv")
+           "or the path of an .onnx, of a layer, network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv")
 OTHER_FILES = {
     "operational_array": "a ZigZag accelerator", "spatial_mapping": "a ZigZag mapping", "architecture": "a Timeloop architecture",
     "mapper": "a Timeloop mapper", "mapping": "a Timeloop mapping", "rows": "a design or a space (--design, --space)",
     "device": "a board (--board)"}
 """What else a YAML file with this key is."""
 
+InputShapes = Mapping[str, Sequence[int]]
 
-def load_workload(text: str, weight_bits: int | None = None, activation_bits: int | None = None) -> Network | Layer:
-    """What ``text`` says or names: a zoo network, a file, or a layer in place. See :func:`load_file` for files.
 
-    The bits are the precision of a network; without them it has its own. Raises InputError: what is wrong, or what the text most
-    resembles.
+def load_workload(text: str, weight_bits: int | None = None, activation_bits: int | None = None,
+                  input_shapes: InputShapes | None = None) -> Network | Layer:
+    """What ``text`` says or names: a zoo network, a file, or a layer in place. See :func:`load_file` for files other than ``.onnx``.
+
+    The bits are the precision of a network; without them it has its own. ``input_shapes``: of the inputs of an ONNX model, by name.
+    Raises InputError: what is wrong, or what the text most resembles.
     """
     words = text.split()
     if not words:
         raise InputError("empty", where="WORKLOAD", value=text, allowed=ALLOWED)
+    if is_onnx(text):
+        from dse.workload.onnx_import.importer import load_onnx
+
+        return load_onnx(text, weight_bits, activation_bits, input_shapes)
+    if input_shapes:
+        raise InputError("only ONNX models have inputs with open sizes", where="--input-shape", value=next(iter(input_shapes)),
+                         suggestion="leave it out")
     if text.strip() in NAMES:
         return load_network(text.strip(), weight_bits, activation_bits)
     suffix = PurePath(text).suffix.lower()
     is_file = suffix in FILES
     if words[0] in KINDS or "=" in text and len(words) > 1 and not is_file:
         return parse_layer(text)
-    if suffix in LATER:
-        raise InputError(f"{LATER[suffix]} come with the importers, which this version does not have", where="WORKLOAD", value=text,
-                         allowed=ALLOWED)
     if is_file:
         return load_file(text, weight_bits, activation_bits)
     if suffix == ".cfg":
@@ -53,12 +59,18 @@ def load_workload(text: str, weight_bits: int | None = None, activation_bits: in
                      suggestion=f"nearest: {near}" if near else None)
 
 
-def load_whole_network(text: str, weight_bits: int | None = None, activation_bits: int | None = None) -> Network:
+def is_onnx(text: str) -> bool:
+    """Whether ``text`` is the path of an ONNX model."""
+    return PurePath(text).suffix.lower() == ONNX
+
+
+def load_whole_network(text: str, weight_bits: int | None = None, activation_bits: int | None = None,
+                       input_shapes: InputShapes | None = None) -> Network:
     """The network that ``text`` names, in the zoo or as a file. Raises InputError for anything else, a layer too."""
     name = text.strip()
-    if name in NAMES or PurePath(name).suffix.lower() not in (*FILES, *LATER, ".cfg"):
+    if not input_shapes and (name in NAMES or PurePath(name).suffix.lower() not in (*FILES, ONNX, ".cfg")):
         return load_network(name, weight_bits, activation_bits)
-    found = load_workload(name, weight_bits, activation_bits)
+    found = load_workload(name, weight_bits, activation_bits, input_shapes)
     if isinstance(found, Layer):
         raise InputError("a single layer, not a network", where=name, suggestion="a network file has nodes")
     return found

@@ -166,12 +166,17 @@ def check_edges(node: Operator, tensors: Iterable[Tensor], where: str) -> None:
         layer = node.layer
         shape = (layer.B * node.repeat, layer.C, layer.IY, layer.IX)
         # A recurrent product reads a state that has the size of one step.
-        if len(tensors) == 1 and node.repeat > 1 and tensors[0].shape == (layer.B, layer.C, layer.IY, layer.IX):
+        if tensors and node.repeat > 1 and tensors[0].shape == (layer.B, layer.C, layer.IY, layer.IX):
             shape = tensors[0].shape
         expected = (Tensor(shape, tensors[0].bits if tensors else node.activation_bits),)
-        if tensors and tensors[0].bits > node.activation_bits:
-            raise InputError(f"reads elements of {tensors[0].bits} bits", where=f"{place}activation_bits", value=node.activation_bits,
-                             allowed=f"at least {tensors[0].bits}")
+        for tensor, field in zip(tensors, ("activation_bits", "weight_bits"), strict=False):
+            if tensor.bits > getattr(node, field):
+                raise InputError(f"reads elements of {tensor.bits} bits", where=f"{place}{field}", value=getattr(node, field),
+                                 allowed=f"at least {tensor.bits}")
+        if len(tensors) == 2:
+            if tensors[1].elements != node.weights:
+                raise InputError(f"reads {node.weights} weights from {node.inputs[1]}, which is {tensors[1]}", where=f"{place}inputs")
+            expected = (*expected, tensors[1])
     else:
         expected = ()
     if len(tensors) != len(expected):

@@ -35,9 +35,10 @@ from hdl.layer import LIMITS, Layer
 KEYS = ("name", "title", "weight_bits", "activation_bits", "nodes")
 ACTIVATIONS = ("relu6", "clip", "sign", "sigmoid", "tanh")
 OPS = ("input", "conv", "linear", "max_pool", "average_pool", "global_average_pool", "add", "multiply", "concat", "flatten", "batch_norm",
-       "relu", *ACTIVATIONS, "softmax", "local_response_norm", "host")
+       "relu", "scale", "offset", *ACTIVATIONS, "softmax", "local_response_norm", "host")
+LAYERS = ("conv", "linear")
 SEVERAL = ("add", "multiply", "concat", "host")
-"""Operators that read any number of others."""
+"""Operators that read any number of others; a layer's second is the one that computes its weights."""
 
 
 def load_network_file(path: str | Path, weight_bits: int | None = None, activation_bits: int | None = None) -> Network:
@@ -99,6 +100,8 @@ def _add(b: NetworkBuilder, node: Any, last: str | None, where: str) -> str:
         arguments["shape"] = _items(arguments.get("shape"), int, f"{where}.shape")
     else:
         positional += _sources(arguments.pop("inputs", last), op, f"{where}.inputs")
+        if op in LAYERS and len(positional) == 2:
+            arguments["weights"] = positional.pop()
         for key, kind in (("shape", int), ("folded", str)):
             if key in arguments:
                 arguments[key] = _items(arguments[key], kind, f"{where}.{key}")
@@ -109,7 +112,7 @@ def _add(b: NetworkBuilder, node: Any, last: str | None, where: str) -> str:
 
 def _sources(given: Any, op: str, where: str) -> list[str]:
     names = [given] if isinstance(given, str) else _items(given, str, where)
-    if op not in SEVERAL and len(names) != 1:
+    if op not in SEVERAL and len(names) != 1 and not (op in LAYERS and len(names) == 2):
         raise InputError(f"{op} reads one operator", where=where, value=given)
     return names
 
@@ -162,7 +165,8 @@ def _node(network: Network, node: Operator) -> dict[str, Any]:
         given = {"op": "host", "operator": node.op, "name": node.name, "inputs": list(node.inputs), "shape": list(node.output.shape)}
         optional = {"bits": node.output.bits if node.output.bits != node.operands[0].bits else None, "ops": node.ops,
                     "parameters": node.parameters, "is_view": node.is_view, "folded": list(node.folded),
-                    "window": asdict(node.window) if node.window else None}
+                    "window": asdict(node.window) if node.window else None, "note": node.note,
+                    "read_elements": node.read_elements}
         return given | {key: value for key, value in optional.items() if value}
     return {"op": node.kind, "name": node.name, "inputs": list(node.inputs), **_dimensions(node.layer), **_options(network, node)}
 

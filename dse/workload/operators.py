@@ -17,16 +17,23 @@ MAX_ELEMENTS = 1 << 48
 MAX_RANK = 8
 MAX_REPEAT = 1 << 20
 MAX_NAME = 200
+MAX_NOTE = 300
 
-NORMALISATIONS = ("batch_norm",)
+NORMALISATIONS = {"batch_norm": 2, "scale": 1, "offset": 1}
+"""What the output stage's multiplier and bias do, and its trained values a channel."""
 CLAMPS = ("relu", "relu6", "clip", "sign")
 """Activations that the output stage computes: clamps of the requantised sum, or (``sign``) its threshold."""
+UNKNOWN_SHAPE = (0,)
+"""Of what a host operator produces, where only its data decide (non-maximum suppression, loops): counted as no elements."""
 DIMENSIONS = ("B", "K", "C", "OY", "OX", "FY", "FX", "IY", "IX", "SY", "SX", "DY", "DX")
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What an edge carries: the shape, (B, C, H, W) for all that the array reads or writes, and bits an element."""
+    """What an edge carries: the shape, (B, C, H, W) for all that the array reads or writes, and bits an element.
+
+    Tensors between host operators may have the shape ``UNKNOWN_SHAPE``.
+    """
 
     shape: tuple[int, ...]
     bits: int
@@ -35,7 +42,7 @@ class Tensor:
         shape = self.shape
         if not isinstance(shape, tuple) or not 1 <= len(shape) <= MAX_RANK:
             raise InputError("not a shape", where="shape", value=shape, allowed=f"1 to {MAX_RANK} sizes, such as [1, 3, 224, 224]")
-        for size in shape:
+        for size in shape if shape != UNKNOWN_SHAPE else ():
             check_whole("shape", size, 1, MAX_ELEMENTS)
         if prod(shape) > MAX_ELEMENTS:
             raise InputError("too many elements", where="shape", value=shape, allowed=f"at most {MAX_ELEMENTS}")
@@ -83,7 +90,7 @@ class ArrayOperator:
     Parameters
     ----------
     layer: one application; its name is the operator's.
-    inputs: the name of the one operator it reads.
+    inputs: the name of the operator it reads; where another operator computes its weights (attention), that one's name after it.
     weight_bits, activation_bits: of weights and of input elements, 1, 2, 4, 8 or 16.
     output_bits: of output elements. An array has one activation width and writes its outputs in that one: where ``output_bits`` is
         less, they are values of so many bits in wider elements; where it is more, the array cannot write them in full.
@@ -136,6 +143,11 @@ class ArrayOperator:
         return Tensor((layer.B * self.repeat, layer.K, layer.OY, layer.OX), self.output_bits)
 
     @property
+    def has_computed_weights(self) -> bool:
+        """Its weights are what another operator produces, not trained values."""
+        return len(self.inputs) > 1
+
+    @property
     def macs(self) -> int:
         """Of all repeats, padded taps included."""
         return self.layer.macs * self.repeat
@@ -148,8 +160,8 @@ class ArrayOperator:
     @property
     def parameters(self) -> int:
         """Trained values: weights, biases, and scale and offset of a folded batch normalisation (not its running statistics)."""
-        norms = sum(op in NORMALISATIONS for op in self.folded)
-        return self.weights + self.layer.K * (int(self.bias) + 2 * norms)
+        norms = sum(NORMALISATIONS.get(op, 0) for op in self.folded)
+        return (0 if self.has_computed_weights else self.weights) + self.layer.K * (int(self.bias) + norms)
 
     @property
     def activations(self) -> int:
@@ -202,6 +214,8 @@ class HostOperator:
     parameters: trained values.
     is_view: only the shape changes; nothing is read, written or kept.
     folded: activations done in the same pass, whose ``ops`` are included.
+    read_elements: elements that it reads of its one operand, where that is not all of it (slices).
+    note: why the host computes it, where the array might be expected to.
     """
 
     name: str
@@ -214,11 +228,19 @@ class HostOperator:
     is_view: bool = False
     folded: tuple[str, ...] = ()
     window: Window | None = None
+    read_elements: int | None = None
+    note: str = ""
     kind: str = "host"
 
     def __post_init__(self) -> None:
         for field in ("ops", "parameters"):
             check_whole(field, getattr(self, field), 0, 1 << 60)
+        if self.read_elements is not None:
+            check_whole("read_elements", self.read_elements, 1, self.operands[0].elements)
+            if len(self.operands) > 1:
+                raise InputError("only of a single operand", where="read_elements", value=self.read_elements)
+        if not isinstance(self.note, str) or not (self.note.isprintable() and len(self.note) <= MAX_NOTE):
+            raise InputError("must be a line of text", where="note", value=self.note, allowed=f"at most {MAX_NOTE} characters")
         check_flag("is_view", self.is_view)
         if self.is_view and self.output.elements != self.operands[0].elements:
             raise InputError("a view has as many elements as its input", where="shape", value=self.output.shape,
@@ -227,6 +249,8 @@ class HostOperator:
     @property
     def bytes_read(self) -> int:
         """Of its tensors, without its parameters."""
+        if self.read_elements is not None:
+            return packed_bytes(self.read_elements, self.operands[0].bits)
         return 0 if self.is_view else sum(operand.size_bytes for operand in self.operands)
 
     @property
@@ -247,7 +271,8 @@ class HostOperator:
         pads = [given[name] for name in ("PT", "PL", "PB", "PR")] if self.window else None
         return {"name": self.name, "op": self.op, "kind": self.kind, **{name: given.get(name) for name in DIMENSIONS}, "pads": pads,
                 "G": None, "precision": None, "macs": 0, "weights": 0, "activations": self.activations,
-                "inputs": list(self.inputs), "folded": list(self.folded), "output_shape": list(shape), "output_bits": self.output.bits,
+                "inputs": list(self.inputs), "folded": list(self.folded),
+                "output_shape": None if shape == UNKNOWN_SHAPE else list(shape), "output_bits": self.output.bits, "note": self.note,
                 "parameters": self.parameters, "ops": self.ops, "bytes_read": self.bytes_read, "bytes_written": self.bytes_written}
 
 

@@ -75,7 +75,7 @@ def test_own_file(capsys, tmp_path):
     (["vgg61"], "; nearest: vgg16\n"),
     (["none.yaml"], "none.yaml: no such file"),
     (["vgg16", "--precision", "w3a3"], "--precision: not a precision, got 'w3a3'"),
-    (["net.onnx"], "WORKLOAD: ONNX networks come with the importers")])
+    (["net.onnx"], "WORKLOAD: no such file, got 'net.onnx'")])
 def test_wrong_input(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["networks", *arguments]) == 2

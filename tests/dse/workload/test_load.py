@@ -33,10 +33,10 @@ def test_zoo_files_and_in_place(tmp_path):
 def test_wrong_workloads(tmp_path):
     path = tmp_path / "layer.yaml"
     path.write_text(dump_layer(parse_layer(LAYER)))
-    assert message(load_workload, "resnet8").endswith("or a SCALE-Sim .csv; nearest: resnet18")
+    assert message(load_workload, "resnet8").endswith("or of a SCALE-Sim .csv; nearest: resnet18")
     assert message(load_workload, "konv").endswith("; nearest: conv")
     assert message(load_workload, "").startswith("WORKLOAD: empty, got ''; allowed: a layer in place (")
-    assert message(load_workload, "a.onnx").startswith("WORKLOAD: ONNX networks come with the importers")
+    assert message(load_workload, "a.onnx") == "WORKLOAD: no such file, got 'a.onnx'"
     assert message(load_workload, str(tmp_path / "none.yaml")).endswith("none.yaml: no such file")
     assert message(load_whole_network, str(path)) == f"{path}: a single layer, not a network; a network file has nodes"
     assert message(load_whole_network, "resnet").startswith("network: not in the zoo, got 'resnet'; allowed: alexnet, ")
