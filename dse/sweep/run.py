@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from boards.errors import InputError
+from boards.plain import to_mapping
 from boards.schema import Board
 from dse.schedule.explore import Objective
 from dse.schedule.kernel import library
@@ -160,7 +161,7 @@ def _inputs(workload: Workload, host: Mapping[str, int], spaces: Sequence[tuple[
     layers = [{"layer": str(layer), "name": name, "repeat": repeat} for name, layer, repeat in workload.layers]
     return {"format": made_from.FORMAT, "versions": made_from.versions(), "workload": {"name": workload.name, "layers": layers},
             "host_operators": dict(host),
-            "boards": {board.name: {"space": _plain(space), "board": board.model_dump(mode="json")} for board, space in spaces},
+            "boards": {board.name: {"space": _plain(space), "board": to_mapping(board)} for board, space in spaces},
             "chunk_points": points, "chunk_families": families}
 
 
