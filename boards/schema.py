@@ -1,160 +1,93 @@
-"""What a device and a board offer. Every figure keeps its source and how far it can be trusted.
-
-In YAML a figure is ``{value: 5720, source: "DS160 table 1", trust: read}``, or the bare value, which is then unverified.
-"""
+"""What a device and a board offer. Every figure keeps its source and how far it can be trusted (:mod:`boards.figures`)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-
+from boards.clocks import default_clock
 from boards.errors import InputError
+from boards.figures import (
+    MAX_CLOCK_MHZ,
+    MIN_CLOCK_MHZ,
+    UNSTATED,
+    Blocks,
+    ClockInputMHz,
+    ClockMHz,
+    Efficiency,
+    LatencyCycles,
+    Limit,
+    Logic,
+    Name,
+    Percent,
+    RateMTs,
+    Share,
+    SizeMiB,
+    Text,
+    Trust,
+    WidthBits,
+)
+from boards.primitives import DSPS, FAMILIES, RAMS, DistributedRam, Dsp, DspKind, Family, FamilyFacts, Ram, RamKind
 
 BUS_BITS = (16, 32, 64, 128, 256)
-MIN_CLOCK_MHZ, MAX_CLOCK_MHZ = 1, 1000
-UNSTATED = "no source stated"
-
-T = TypeVar("T", int, float)
-
-
-class Trust(StrEnum):
-    """How a figure is known."""
-
-    READ = "read"  # seen at the source named
-    COMPUTED = "computed"  # arithmetic on figures that were read
-    UNVERIFIED = "unverified"  # nobody has opened the source yet
-    ASSUMPTION = "assumption"  # chosen, not a property of the part
-
-
-class Family(StrEnum):
-    """Device families whose primitives the generators and estimators know."""
-
-    SPARTAN6 = "xc6s"
-
-
-class DspKind(StrEnum):
-    """DSP blocks. DSP48A1: 18 x 18 signed multiplier, 48-bit accumulator."""
-
-    DSP48A1 = "DSP48A1"
-
-
-class BlockRamKind(StrEnum):
-    """Block RAMs. RAMB16: 18 Kb, 512 x 36 to 16 K x 1, two ports."""
-
-    RAMB16 = "RAMB16"
+RESOURCES = ("luts", "ffs", "dsps", "block_rams", "large_rams")
 
 
 class MemoryKind(StrEnum):
-    """External memories, by interface."""
+    """External memories, by interface. SPRAM is on the chip and stands in for an external memory on boards that have none."""
 
     SRAM = "SRAM"
     PSRAM = "PSRAM"
     SDR = "SDR"
     LPDDR = "LPDDR"
+    LPDDR4 = "LPDDR4"
     DDR2 = "DDR2"
     DDR3 = "DDR3"
+    DDR4 = "DDR4"
+    SPRAM = "SPRAM"
 
 
-BLOCK_RAM_BITS = {BlockRamKind.RAMB16: 18432}
-BLOCK_RAM_PORT_BITS = {BlockRamKind.RAMB16: 36}
+@dataclass(frozen=True)
+class Ceilings:
+    """Shares of a device's resources that a design may use. ``luts_percent`` holds for carry and RAM LUTs too. One that is not
+    given on a board is its device's, and else :data:`DEFAULT_CEILINGS`."""
+
+    luts_percent: Percent | None = None
+    ffs_percent: Percent | None = None
+    dsps_percent: Percent | None = None
+    block_rams_percent: Percent | None = None
+    large_rams_percent: Percent | None = None
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_ROOM, _ALL = "room for placement and routing", "hard blocks can all be used"
+DEFAULT_CEILINGS = Ceilings(
+    Percent(70.0, _ROOM, Trust.ASSUMPTION), Percent(70.0, _ROOM, Trust.ASSUMPTION), Percent(100.0, _ALL, Trust.ASSUMPTION),
+    Percent(100.0, _ALL, Trust.ASSUMPTION), Percent(100.0, _ALL, Trust.ASSUMPTION))
 
 
-class Figure(_Model, Generic[T]):
-    """A quantity with its provenance; the unit is in the key that holds it."""
-
-    value: T
-    source: str = Field(UNSTATED, min_length=1, max_length=500)
-    trust: Trust = Field(Trust.UNVERIFIED, strict=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, data: Any) -> Any:
-        return data if isinstance(data, dict | Figure) else {"value": data}
-
-
-def _speed_text(value: Any) -> Any:
-    """``speed_grade: -2`` is a number to YAML."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _none_text(value: Any) -> Any:
-    """``memory: none`` is text to YAML."""
-    return None if value in ("none", "None") else value
-
-
-def _list_text(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-class Logic(Figure[Annotated[int, Field(ge=1, le=10_000_000)]]):
-    """A count of LUTs, flip-flops, slices or logic cells."""
-
-
-class Blocks(Figure[Annotated[int, Field(ge=0, le=100_000)]]):
-    """A count of hard blocks, 0 for none."""
-
-
-class Share(Figure[Annotated[float, Field(ge=0, le=1)]]):
-    """A part of a whole, 0 to 1."""
-
-
-class Efficiency(Figure[Annotated[float, Field(gt=0, le=1)]]):
-    """The part of a memory's transfers that carries data, above 0 to 1."""
-
-
-class ClockMHz(Figure[Annotated[float, Field(ge=MIN_CLOCK_MHZ, le=MAX_CLOCK_MHZ)]]):
-    """A core clock."""
-
-
-class ClockInputMHz(Figure[Annotated[float, Field(ge=0.01, le=10_000)]]):
-    """An oscillator."""
-
-
-class RateMTs(Figure[Annotated[float, Field(ge=0.1, le=20_000)]]):
-    """Million transfers a second."""
-
-
-class SizeMiB(Figure[Annotated[float, Field(ge=0.001, le=1_048_576)]]):
-    """A memory size."""
-
-
-class WidthBits(Figure[Annotated[int, Field(ge=4, le=2048)]]):
-    """Data pins of a memory."""
-
-
-class LatencyCycles(Figure[Annotated[int, Field(ge=8, le=10_000)]]):
-    """Core cycles; the memory model has no fewer than 8."""
-
-
-Percent = Annotated[float, Field(gt=0, le=100)]
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9._+-]*$")]
-Text = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class Device(_Model):
+@dataclass(frozen=True, kw_only=True)
+class Device:
     """An FPGA.
 
-    ``luts`` (6-input), ``ffs``, ``slices`` and ``logic_cells`` count logic; ``carry_lut_share`` of the LUTs sit in slices with a
-    carry chain, ``ram_lut_share`` of them can be RAM. ``dsps`` and ``block_rams`` count whole blocks of their kind (an 18-Kb RAM
-    that splits into two of 9 Kb counts once); ``memory_controllers`` are hard ones, 0 for none.
+    ``luts`` (of 6 or 4 inputs, by family), ``ffs``, ``slices`` and ``logic_cells`` count logic; ``carry_lut_share`` of the LUTs sit where
+    there is a carry chain, ``ram_lut_share`` of them can be RAM. ``dsps`` and ``block_rams`` count whole blocks of their kind (an 18-Kb RAM
+    that splits into two of 9 Kb counts once, and so does a 36-Kb one); ``large_rams`` those of a second kind, such as URAM;
+    ``memory_controllers`` are hard ones, 0 for none.
     """
 
     name: Name
     title: Text | None = None
-    family: Family = Field(strict=False)
+    family: Family
     luts: Logic
     ffs: Logic
-    dsp_kind: DspKind = Field(strict=False)
+    dsp_kind: DspKind
     dsps: Blocks
-    block_ram_kind: BlockRamKind = Field(strict=False)
+    block_ram_kind: RamKind
     block_rams: Blocks
+    large_ram_kind: RamKind | None = None
+    large_rams: Blocks | None = None
     carry_lut_share: Share
     ram_lut_share: Share
     slices: Logic | None = None
@@ -162,43 +95,76 @@ class Device(_Model):
     memory_controllers: Blocks | None = None
     transceivers: Blocks | None = None
     pcie_blocks: Blocks | None = None
-    notes: Annotated[tuple[Text, ...], BeforeValidator(_list_text)] = ()
+    ceilings: Ceilings = Ceilings()
+    notes: tuple[Text, ...] = ()
 
     @property
     def carry_luts(self) -> int:
-        """LUTs in slices with a carry chain."""
-        return int(_exact(self.carry_lut_share.value) * self.luts.value)
+        """LUTs with a carry chain."""
+        return int(self.carry_lut_share.exact * self.luts.value)
 
     @property
     def ram_luts(self) -> int:
         """LUTs that can be distributed RAM."""
-        return int(_exact(self.ram_lut_share.value) * self.luts.value)
+        return int(self.ram_lut_share.exact * self.luts.value)
+
+    @property
+    def facts(self) -> FamilyFacts:
+        """What is the same for the whole family."""
+        return FAMILIES[self.family]
+
+    @property
+    def lut_inputs(self) -> int:
+        """Inputs of a look-up table."""
+        return self.facts.lut_inputs
+
+    @property
+    def dsp(self) -> Dsp:
+        """Widths of a DSP block."""
+        return DSPS[self.dsp_kind]
+
+    @property
+    def block_ram(self) -> Ram:
+        """Sizes of a block RAM."""
+        return RAMS[self.block_ram_kind]
+
+    @property
+    def large_ram(self) -> Ram | None:
+        """Sizes of a RAM of the second kind."""
+        return RAMS[self.large_ram_kind] if self.large_ram_kind else None
+
+    @property
+    def distributed_ram(self) -> DistributedRam | None:
+        """RAM in look-up tables, where the family has it."""
+        return self.facts.distributed_ram
 
     @property
     def block_ram_bits(self) -> int:
         """Bits of one block RAM, parity included."""
-        return BLOCK_RAM_BITS[self.block_ram_kind]
+        return self.block_ram.bits
 
     @property
     def block_ram_read_bits_per_cycle(self) -> int:
         """What all block RAMs together deliver in a cycle through one port each."""
-        return self.block_rams.value * BLOCK_RAM_PORT_BITS[self.block_ram_kind]
+        return self.block_rams.value * self.block_ram.port_bits
 
     @property
     def capacity(self) -> dict[str, int]:
-        """Everything that a design uses up: luts, carry_luts, ram_luts, ffs, dsps, block_rams."""
+        """Everything that a design uses up: luts, carry_luts, ram_luts, ffs, dsps, block_rams, large_rams."""
         return {"luts": self.luts.value, "carry_luts": self.carry_luts, "ram_luts": self.ram_luts, "ffs": self.ffs.value,
-                "dsps": self.dsps.value, "block_rams": self.block_rams.value}
+                "dsps": self.dsps.value, "block_rams": self.block_rams.value,
+                "large_rams": self.large_rams.value if self.large_rams else 0}
 
 
-class Memory(_Model):
+@dataclass(frozen=True, kw_only=True)
+class Memory:
     """External memory as a controller drives it.
 
     ``mt_s``: transfers of ``width_bits`` a second, in millions. ``efficiency``: the share of them that carries data.
     ``latency_cycles``: core cycles from a request to its first beat. ``part_maximum_mt_s``: what part and device allow at most.
     """
 
-    kind: MemoryKind = Field(strict=False)
+    kind: MemoryKind
     part: Text | None = None
     size_mib: SizeMiB | None = None
     width_bits: WidthBits
@@ -207,7 +173,7 @@ class Memory(_Model):
     latency_cycles: LatencyCycles
     part_maximum_mt_s: RateMTs | None = None
     source: Text = UNSTATED
-    trust: Trust = Field(Trust.UNVERIFIED, strict=False)
+    trust: Trust = Trust.UNVERIFIED
 
     @property
     def peak_mb_s(self) -> float:
@@ -222,45 +188,52 @@ class Memory(_Model):
     @property
     def offered_mb_s_exact(self) -> Fraction:
         """Peak x efficiency, as the decimal figures of the profile say it."""
-        return self._mb_s(self.mt_s) * _exact(self.efficiency.value)
+        return self._mb_s(self.mt_s) * self.efficiency.exact
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Its size, where that is known."""
+        return int(self.size_mib.exact * (1 << 20)) if self.size_mib else None
 
     def _mb_s(self, rate: RateMTs) -> Fraction:
-        return Fraction(self.width_bits.value, 8) * _exact(rate.value)
+        return Fraction(self.width_bits.value, 8) * rate.exact
 
 
-class Ceilings(_Model):
-    """Shares of a device's resources that a design may use, in percent. ``luts_percent`` holds for carry and RAM LUTs too."""
-
-    luts_percent: Percent = 70
-    ffs_percent: Percent = 70
-    dsps_percent: Percent = 100
-    block_rams_percent: Percent = 100
-
-
-class Board(_Model):
+@dataclass(frozen=True, kw_only=True)
+class Board:
     """A device with a core clock and an external memory, or none. ``source`` and ``trust`` are those of device, package and
-    speed grade."""
+    speed grade. Without a clock it is the family's default for the speed grade (:mod:`boards.clocks`). ``amaranth``: module and class
+    of the board in the package amaranth-boards, where it has pins."""
 
     name: Name
     title: Text | None = None
     device: Device
     package: Text | None = None
-    speed_grade: Annotated[Text | None, BeforeValidator(_speed_text)] = None
+    speed_grade: Text | None = None
     source: Text = UNSTATED
-    trust: Trust = Field(Trust.UNVERIFIED, strict=False)
-    clock_mhz: ClockMHz = ClockMHz(value=100.0, source="default core clock", trust=Trust.ASSUMPTION)
+    trust: Trust = Trust.UNVERIFIED
+    clock_mhz: ClockMHz = None  # type: ignore[assignment]  # filled in below
     clock_input_mhz: ClockInputMHz | None = None
-    memory: Annotated[Memory | None, BeforeValidator(_none_text)]
+    memory: Memory | None
     ceilings: Ceilings = Ceilings()
-    notes: Annotated[tuple[Text, ...], BeforeValidator(_list_text)] = ()
+    amaranth: Annotated[str, Limit(shortest=1, longest=200, pattern=r"^[a-z0-9_]+:[A-Za-z0-9_]+$", words="module:Class")] | None = None
+    notes: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.clock_mhz is None:
+            object.__setattr__(self, "clock_mhz", default_clock(self.device.family, self.speed_grade))
+
+    def ceiling(self, resource: str) -> Percent:
+        """The share of a resource (``"luts"``) that a design may use."""
+        name = f"{resource}_percent"
+        found = (getattr(ceilings, name) for ceilings in (self.ceilings, self.device.ceilings, DEFAULT_CEILINGS))
+        return next(percent for percent in found if percent is not None)
 
     @property
     def usable(self) -> dict[str, int]:
         """``device.capacity`` under the ceilings, rounded down."""
-        ceilings = self.ceilings
-        percent = {"luts": ceilings.luts_percent, "carry_luts": ceilings.luts_percent, "ram_luts": ceilings.luts_percent,
-                   "ffs": ceilings.ffs_percent, "dsps": ceilings.dsps_percent, "block_rams": ceilings.block_rams_percent}
-        return {name: int(count * _exact(percent[name]) / 100) for name, count in self.device.capacity.items()}
+        kinds = {"carry_luts": "luts", "ram_luts": "luts"}
+        return {name: int(count * self.ceiling(kinds.get(name, name)).exact / 100) for name, count in self.device.capacity.items()}
 
     @property
     def peak_mb_s(self) -> float:
@@ -277,7 +250,7 @@ class Board(_Model):
         if self.memory is None:
             raise InputError(f"board {self.name} has no external memory", where="--board", value=self.name,
                              suggestion="choose a board with one (nearmac boards)")
-        return self.memory.offered_mb_s_exact / _exact(self._clock(clock_mhz))
+        return self.memory.offered_mb_s_exact / Fraction(str(self._clock(clock_mhz)))
 
     def offered_beats_per_cycle(self, bus_bits: int, clock_mhz: float | None = None) -> Fraction:
         """Beats of ``bus_bits`` (16 to 256) per core cycle, exactly; at most 1, for the bus moves one a cycle."""
@@ -298,8 +271,3 @@ class Board(_Model):
             raise InputError("clock out of range", where="clock_mhz", value=clock_mhz,
                              allowed=f"{MIN_CLOCK_MHZ} to {MAX_CLOCK_MHZ} (MHz)")
         return clock_mhz
-
-
-def _exact(value: float) -> Fraction:
-    """The decimal that was written: 0.7 is 7/10, not the nearest binary number."""
-    return Fraction(str(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +16,13 @@ MAX_DEPTH = 16
 
 _INT = re.compile(r"[-+]?[0-9]{1,300}\Z")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
-_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
-_NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
+_WORDS = {text: value for value, texts in ((True, "true True TRUE"), (False, "false False FALSE"), (None, "~ null Null NULL"))
+          for text in texts.split()} | {"": None}
+_NUMBER_STARTS = frozenset("-+.0123456789")
 
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2 scalars only: YAML 1.1 reads 1:30 as 90, 010 as 8, no as false and 1e3 as text."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            key = key_node.value
-            if key_node.tag != "tag:yaml.org,2002:str":
-                raise yaml.constructor.ConstructorError(None, None, "keys must be plain text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {_short(key)}", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        return int(node.value)
-
-    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
-        return float(re.sub(r"\.(?=inf|nan)", "", node.value.lower()))
-
-
-for _tag, _regexp, _first in (("bool", _BOOL, list("tTfF")), ("int", _INT, list("-+0123456789")),
-                              ("float", _FLOAT, list("-+0123456789.")), ("null", _NULL, ["~", "n", "N", ""])):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _regexp, _first)
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+Event = Any
+# libyaml reads in a tenth of the time; its messages say less, so what it refuses is read again by the parser in Python.
+_PARSERS: tuple[Any, ...] = (*((yaml.CBaseLoader,) if yaml.__with_libyaml__ else ()), yaml.BaseLoader)
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
@@ -61,13 +37,13 @@ def read_document(path: str | Path) -> Any:
     """The value that the YAML file ``path`` holds: plain values, lists, mappings with text keys.
 
     Raises :class:`InputError`, naming file and line, for anything else: no such file, a directory, an empty file, more than 1 MiB,
-    bytes that are not UTF-8, bad syntax, several documents, aliases, tags, duplicate keys, nesting deeper than 16.
+    bytes that are not UTF-8, bad syntax, several documents, aliases, tags, duplicate keys, nesting deeper than 16. Of the scalars,
+    those of YAML 1.2 alone are more than text: YAML 1.1 reads 1:30 as 90, 010 as 8, no as false.
     """
     text = read_text(path)
     where = str(path)
     try:
-        _check_events(text, where)
-        data = yaml.load(text, Loader=_Loader)  # a SafeLoader: builds plain values only
+        data = _parse(text, where)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -82,6 +58,74 @@ def read_document(path: str | Path) -> Any:
     if data is None:
         raise InputError("the file is empty", where=where)
     return data
+
+
+def _parse(text: str, where: str) -> Any:
+    for parser in _PARSERS[:-1]:
+        try:
+            return _document(yaml.parse(text, Loader=parser), where)
+        except yaml.YAMLError:
+            continue
+    return _document(yaml.parse(text, Loader=_PARSERS[-1]), where)
+
+
+def _document(events: Iterator[Event], where: str) -> Any:
+    """The value of the one document, or ``None`` for no document. What could blow up or mean something else is refused on the way;
+    neither the parser nor this recurses deeper than MAX_DEPTH."""
+    next(events)  # start of the stream
+    if isinstance(next(events), yaml.StreamEndEvent):
+        return None
+    value = _value(next(events), events, where, 0)
+    next(events)  # end of the document
+    another = next(events)
+    if not isinstance(another, yaml.StreamEndEvent):
+        raise InputError("not valid YAML: but found another document", where=_line(another, where))
+    return value
+
+
+def _value(event: Event, events: Iterator[Event], where: str, depth: int) -> Any:
+    if isinstance(event, yaml.AliasEvent) or event.anchor:
+        raise InputError("anchors and aliases (& and *) are not allowed", where=_line(event, where), suggestion="write the value out")
+    if event.tag:
+        raise InputError("tags (!) are not allowed", where=_line(event, where), value=event.tag, suggestion="write a plain value")
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event, where)
+    if depth == MAX_DEPTH:
+        raise InputError("nested too deeply", where=_line(event, where), allowed=f"at most {MAX_DEPTH} levels")
+    if isinstance(event, yaml.SequenceStartEvent):
+        items = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(_value(event, events, where, depth + 1))
+        return items
+    return _mapping(events, where, depth)
+
+
+def _mapping(events: Iterator[Event], where: str, depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        key = _value(event, events, where, depth + 1)
+        if not isinstance(key, str):
+            raise InputError("not valid YAML: keys must be plain text", where=_line(event, where))
+        if key in found:
+            raise InputError(f"not valid YAML: duplicate key {_short(key)}", where=_line(event, where))
+        found[key] = _value(next(events), events, where, depth + 1)
+    return found
+
+
+def _scalar(event: Event, where: str) -> Any:
+    text = event.value
+    if not event.implicit[0]:  # in quotes, or a block of text
+        if not _is_unicode(text):
+            raise InputError("half of a surrogate pair in a text", where=_line(event, where), value=text)
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] in _NUMBER_STARTS:
+        if _INT.match(text):
+            return int(text)
+        if _FLOAT.match(text):
+            return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
+    return text
 
 
 def read_text(path: str | Path) -> str:
@@ -113,24 +157,8 @@ def _read_bytes(path: Path) -> bytes:
         return file.read(MAX_FILE_BYTES + 1)
 
 
-def _check_events(text: str, where: str) -> None:
-    """Refuse what could blow up or mean something else, before any value is built; the parser itself does not recurse."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        line = f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InputError("anchors and aliases (& and *) are not allowed", where=line, suggestion="write the value out")
-        tag = getattr(event, "tag", None)
-        if tag:
-            raise InputError("tags (!) are not allowed", where=line, value=tag, suggestion="write a plain value")
-        if isinstance(event, yaml.ScalarEvent) and not _is_unicode(event.value):
-            raise InputError("half of a surrogate pair in a text", where=line, value=event.value)
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise InputError("nested too deeply", where=line, allowed=f"at most {MAX_DEPTH} levels")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+def _line(event: Event, where: str) -> str:
+    return f"{where}:{event.start_mark.line + 1}" if event.start_mark else where
 
 
 def _is_unicode(text: str) -> bool:

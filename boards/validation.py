@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from boards.errors import InputError, nearest
+from boards.figures import Limit
+from boards.models import model_of
+from boards.plain import from_mapping
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 Path = tuple[str | int, ...]
 Message = tuple[str, str | None, str | None]  # what is wrong, what is allowed, what to do
 
@@ -23,10 +27,13 @@ UNITS = {"mt_s": "MT/s", "mb_s": "MB/s", "mhz": "MHz", "bits": "bits", "bytes": 
 _ORDER = ("extra_forbidden", "missing")  # a misspelt key is both: the unknown one tells more
 
 
-def validate(model: type[M], data: Mapping[str, Any], *, where: str) -> M:
-    """``data`` as a ``model``; the first problem raises :class:`InputError` at ``where`` (a file) and its dotted path."""
+def validate(kind: type[M], data: Mapping[str, Any], *, where: str) -> M:
+    """``data`` as a pydantic model or a dataclass such as :class:`boards.schema.Board`; the first problem raises :class:`InputError` at
+    ``where`` (a file) and its dotted path."""
+    model: Any = model_of(kind) if is_dataclass(kind) else kind
     try:
-        return model.model_validate(data)
+        found = model.model_validate(data)
+        return from_mapping(kind, dict(data)) if is_dataclass(kind) else found
     except ValidationError as caught:
         problems = caught.errors(include_url=False)
     problems.sort(key=lambda problem: _ORDER.index(problem["type"]) if problem["type"] in _ORDER else len(_ORDER))
@@ -96,7 +103,8 @@ def _wrong_value(model: type[BaseModel], path: Path, problem: dict[str, Any], va
         return "not a valid choice", ", ".join(choices), f"nearest: {near}" if near else None
     words = {"string_type": "must be text", "tuple_type": "must be a list of texts", "finite_number": "must be a finite number",
              "model_type": "must be a mapping", "model_attributes_type": "must be a mapping", "string_too_short": "is empty",
-             "string_too_long": "is too long", "string_pattern_mismatch": "is not a valid name",
+             "string_too_long": "is too long", "too_short": "is empty", "dict_type": "must be a mapping",
+             "string_pattern_mismatch": "is not a valid name",
              "invalid_key": "keys must be text"}
     if kind in words:
         hint = 'write it in quotes: "..."' if kind == "string_type" and isinstance(value, int | float) else None
@@ -110,20 +118,24 @@ def _allowed(model: type[BaseModel], path: Path) -> str | None:
     field = fields.get(str(path[-1])) if path else None
     if field is None:
         return None
+    if get_origin(field.annotation) is dict:
+        return "a mapping of names to figures"
     inner = _model_in(field.annotation)
     if inner is not None:  # a figure: the range is its value's
         if "value" not in inner.model_fields:
             return "a mapping of " + ", ".join(inner.model_fields)
         field, unit = inner.model_fields["value"], unit_of(str(path[-1]))
     else:
-        unit = unit_of(str(path[-2] if path[-1] == "value" and len(path) > 1 else path[-1]))
+        keys = path[:-1] if path[-1] == "value" else path[-1:]
+        unit = next((unit for key in reversed(keys) if (unit := unit_of(str(key)))), None)
     limits = _limits(field)
     return f"{limits} ({unit})" if limits and unit else limits
 
 
 def _limits(field: FieldInfo) -> str | None:
     low = high = None
-    for limit in field.metadata:
+    options = [limit for option in get_args(field.annotation) for limit in getattr(option, "__metadata__", ())]  # of `... | None`
+    for limit in (*field.metadata, *options):
         match limit:
             case Ge(ge):
                 low = f"{ge}"
@@ -135,8 +147,8 @@ def _limits(field: FieldInfo) -> str | None:
                 high = f"below {lt}"
             case MinLen() | MaxLen():
                 continue
-            case _ if getattr(limit, "pattern", None):
-                return "small letters, digits and . _ + -"
+            case Limit(words=str(words)):
+                return words
     lengths = [limit.max_length for limit in field.metadata if isinstance(limit, MaxLen)]
     if low is None and high is None:
         return f"1 to {lengths[0]} characters" if lengths else None
@@ -146,10 +158,15 @@ def _limits(field: FieldInfo) -> str | None:
 def _fields(model: type[BaseModel], path: Path) -> Mapping[str, FieldInfo]:
     """The fields of the model found by walking ``path`` from ``model``."""
     current: type[BaseModel] | None = model
+    named = False  # the next part is a name that the user gave, in a mapping of any names
     for part in path:
+        if named:
+            named = False
+            continue
         field = current.model_fields.get(str(part)) if current else None
+        named = field is not None and get_origin(field.annotation) is dict
         current = _model_in(field.annotation) if field else None
-    return current.model_fields if current else {}
+    return current.model_fields if current and not named else {}
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

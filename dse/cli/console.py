@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
+if TYPE_CHECKING:  # imported where it is used: lists of names and JSON need none of it
+    from rich.console import RenderableType
+    from rich.progress import Progress
 
 PLAIN_WIDTH = 132  # of tables that go to a file or a pipe
 
@@ -19,8 +19,15 @@ def print_json(data: dict[str, Any]) -> None:
     _write(json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
+def print_text(text: str) -> None:
+    """Text on stdout, in one piece."""
+    _write(text)
+
+
 def print_tables(*tables: RenderableType) -> None:
     """Tables on stdout, as wide as the terminal."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
     console = Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
     with console.capture() as captured:
@@ -49,6 +56,9 @@ class Reporter:
 
     def __enter__(self) -> Reporter:
         if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
             self._progress = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
@@ -85,6 +95,8 @@ class Reporter:
     def notify(self, message: str) -> None:
         """A remark for the user."""
         if self._progress:
+            from rich.text import Text
+
             self._progress.console.print(Text(f"nearmac: {message}"), soft_wrap=True)
         else:
             print(f"nearmac: {message}", file=sys.stderr)

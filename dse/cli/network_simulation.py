@@ -46,7 +46,8 @@ def run(network: Network, board_name: str, options: DesignOptions, *, engine: st
     if parsed.scalesim:
         counts = parsed.scalesim.counts(network)
         data["scale_sim"] = scalesim.counts_json(parsed.scalesim, counts)
-        tables.append(scalesim.counts_table(parsed.scalesim, counts, {run_.operator.name: run_.cycles for run_ in report.done}))
+        ours = {run_.operator.name: run_.cycles for run_ in report.single if run_.report}
+        tables.append(scalesim.counts_table(parsed.scalesim, counts, ours))
         scalesim.remark_on(parsed.scalesim)
     if json:
         print_json(data)

@@ -11,7 +11,7 @@ from dse.cli import options as opt
 
 def networks(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, help=(
-        "Layers of one: a network's name, or the path of an .onnx, of a network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv."))] = None,
+        "Layers of one: a network's name, or the path of an .onnx, a network, ZigZag or Timeloop .yaml or a SCALE-Sim .csv."))] = None,
     precision: Annotated[str | None, typer.Option("--precision", metavar="wNaM", show_default=False, help=(
         "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."))] = None,
     input_shape: opt.InputShapes = None,

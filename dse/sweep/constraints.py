@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from boards.schema import Board, Ceilings
+from boards.figures import Percent, Trust
+from boards.schema import Board
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,11 +41,9 @@ class Constraints(BaseModel):
 
     def applied_to(self, board: Board) -> Board:
         """The board with these ceilings in place of its own."""
-        shares = {f"{name}_percent": float(Fraction(str(getattr(self, name))) * 100) for name in RESOURCES
-                  if getattr(self, name) is not None}
-        if not shares:
-            return board
-        return board.model_copy(update={"ceilings": Ceilings(**{**board.ceilings.model_dump(), **shares})})
+        shares = {f"{name}_percent": Percent(float(Fraction(str(getattr(self, name))) * 100), "a constraint of the sweep", Trust.ASSUMPTION)
+                  for name in RESOURCES if getattr(self, name) is not None}
+        return replace(board, ceilings=replace(board.ceilings, **shares)) if shares else board
 
 
 def describe_excess(resource: str, used: int, usable: int) -> str:

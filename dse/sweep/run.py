@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from boards.errors import InputError
+from boards.plain import to_mapping
 from boards.schema import Board
 from dse.schedule.chain_graph import lines as lines_of_graph
 from dse.schedule.explore import Objective
@@ -163,7 +164,7 @@ def _inputs(workload: Workload, host: Mapping[str, int], spaces: Sequence[tuple[
     return {"format": made_from.FORMAT, "versions": made_from.versions(),
             "workload": {"name": workload.name, "layers": layers, "lines": [list(line) for line in workload.lines]},
             "host_operators": dict(host),
-            "boards": {board.name: {"space": _plain(space), "board": board.model_dump(mode="json")} for board, space in spaces},
+            "boards": {board.name: {"space": _plain(space), "board": to_mapping(board)} for board, space in spaces},
             "chunk_points": points, "chunk_families": families}
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boards import BUS_BITS, Board, InputError, board_from_mapping, load_board
-from boards.schema import Trust
+from boards import BUS_BITS, Board, InputError, Trust, board_from_mapping, list_boards, load_board, load_device
+from boards.plain import to_mapping
 
 
 def board(*, width_bits: int = 16, mt_s: float = 80, efficiency: float = 0.7, **more: object) -> Board:
@@ -29,7 +31,8 @@ def test_papilio_pro():
     assert pro.memory.part_maximum_mb_s == 266
     assert pro.offered_beats_per_cycle(16, 100) == Fraction(112, 200) == Fraction(14, 25)
     assert pro.default_bus_bits(100) == 16
-    assert pro.usable == {"luts": 4004, "carry_luts": 2002, "ram_luts": 1001, "ffs": 8008, "dsps": 16, "block_rams": 32}
+    assert pro.usable == {"luts": 4004, "carry_luts": 2002, "ram_luts": 1001, "ffs": 8008, "dsps": 16, "block_rams": 32,
+                          "large_rams": 0}
 
 
 def test_the_fraction_is_that_of_the_decimals():
@@ -67,7 +70,32 @@ def test_offered_never_exceeds_bus_or_peak(width_bits, mt_s, percent, clock_mhz)
 
 def test_ceilings():
     mine = board(ceilings={"luts_percent": 50, "dsps_percent": 99.9})
-    assert mine.usable == {"luts": 2860, "carry_luts": 1430, "ram_luts": 715, "ffs": 8008, "dsps": 15, "block_rams": 32}
+    assert mine.usable == {"luts": 2860, "carry_luts": 1430, "ram_luts": 715, "ffs": 8008, "dsps": 15, "block_rams": 32,
+                           "large_rams": 0}
+
+
+def test_a_board_ceiling_goes_before_its_device_s_and_that_before_the_default():
+    icebreaker = load_board("icebreaker")
+    assert (icebreaker.ceiling("luts").value, icebreaker.ceiling("dsps").value) == (90, 100)
+    assert icebreaker.ceiling("luts") == load_device("ice40up5k").ceilings.luts_percent
+    mine = board_from_mapping({"name": "mine", "device": "ice40up5k", "memory": "none", "ceilings": {"luts_percent": 50}}, where="mine")
+    assert {name: mine.ceiling(name).value for name in ("luts", "ffs", "block_rams")} == {"luts": 50, "ffs": 90, "block_rams": 100}
+    assert mine.usable["luts"] == 2640 and mine.usable["ffs"] == 4752 and mine.usable["large_rams"] == 4
+
+
+def test_primitives_of_a_device():
+    vu9p = load_device("xcvu9p")
+    assert (vu9p.lut_inputs, vu9p.dsp.a_bits, vu9p.dsp.b_bits, vu9p.block_ram.half, vu9p.block_ram_bits) == (6, 27, 18, "RAMB18", 36864)
+    assert vu9p.large_ram is not None and vu9p.large_ram.bits * vu9p.capacity["large_rams"] == 960 * 4096 * 72
+    hx8k = load_device("ice40hx8k")
+    assert hx8k.large_ram is None and hx8k.capacity["large_rams"] == 0 and hx8k.distributed_ram is None
+    assert hx8k.block_ram_read_bits_per_cycle == 32 * 16 and load_device("lfe5u-25f").lut_inputs == 4
+
+
+@pytest.mark.parametrize("name", list_boards())
+def test_a_board_is_its_mapping(name):
+    found = load_board(name)
+    assert board_from_mapping(json.loads(json.dumps(to_mapping(found))), where=name) == found
 
 
 def test_without_memory():
@@ -94,6 +122,6 @@ def test_clock_is_checked(clock_mhz):
 def test_boards_are_values():
     pro = load_board("papilio-pro")
     assert pickle.loads(pickle.dumps(pro)) == copy.deepcopy(pro) == pro and hash(pro) == hash(load_board("papilio-pro"))
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(FrozenInstanceError):
         pro.name = "other"  # type: ignore[misc]
-    assert Board.model_validate_json(pro.model_dump_json()) == pro
+    assert board_from_mapping(json.loads(json.dumps(to_mapping(pro))), where="pro") == pro

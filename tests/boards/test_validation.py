@@ -12,7 +12,8 @@ from boards import InputError, board_from_mapping
 from boards.validation import unit_of
 
 MEMORY_KEYS = ("kind, part, size_mib, width_bits, mt_s, efficiency, latency_cycles, part_maximum_mt_s, source, trust")
-BOARD_KEYS = ("name, title, device, package, speed_grade, source, trust, clock_mhz, clock_input_mhz, memory, ceilings, notes")
+BOARD_KEYS = ("name, title, device, package, speed_grade, source, trust, clock_mhz, clock_input_mhz, memory, ceilings, "
+              "amaranth, notes")
 DEVICE = {"name": "mine", "family": "xc6s", "luts": 5720, "ffs": 11440, "dsp_kind": "DSP48A1", "dsps": 16,
           "block_ram_kind": "RAMB16", "block_rams": 32, "carry_lut_share": 0.5, "ram_lut_share": 0.25}
 BOARD = {"name": "mine", "device": DEVICE,
@@ -65,7 +66,8 @@ def test_the_base_is_valid():
     ("memory.efficiency", 70, "out of range, got 70; allowed: above 0 to 1"),
     ("memory.latency_cycles", 2, "out of range, got 2; allowed: 8 to 10000 (core cycles)"),
     ("memory.width_bits", 16.5, "must be a whole number of bits, got 16.5; allowed: 4 to 2048 (bits)"),
-    ("memory.kind", "sdr", "not a valid choice, got 'sdr'; allowed: SRAM, PSRAM, SDR, LPDDR, DDR2, DDR3; nearest: SDR"),
+    ("memory.kind", "sdr", "not a valid choice, got 'sdr'; allowed: SRAM, PSRAM, SDR, LPDDR, LPDDR4, DDR2, DDR3, DDR4, SPRAM; nearest: "
+                           "SDR"),
     ("memory", [], f"must be a mapping, got []; allowed: a mapping of {MEMORY_KEYS}"),
     ("device.luts", -1, "out of range, got -1; allowed: 1 to 10000000"),
     ("device.luts", 0, "out of range, got 0; allowed: 1 to 10000000"),
@@ -73,7 +75,11 @@ def test_the_base_is_valid():
     ("device.luts", True, "must be a whole number, got True; allowed: 1 to 10000000"),
     ("device.luts", None, "must be a whole number, got None; allowed: 1 to 10000000"),
     ("device.dsps", "16", "must be a whole number, got '16'; allowed: 0 to 100000; write `dsps: 16`"),
-    ("device.family", "xc7", "not a valid choice, got 'xc7'; allowed: xc6s"),
+    ("device.family", "xc8", "not a valid choice, got 'xc8'; allowed: xc6s, xc7, xcup, ecp5, ice40, gowin; nearest: xc7"),
+    ("device.dsp_kind", "DSP48", "not a valid choice, got 'DSP48'; allowed: DSP48A1, DSP48E1, DSP48E2, MULT18X18D, SB_MAC16, MULT18X18; "
+                                 "nearest: DSP48E2"),
+    ("ceilings", {"luts_percent": 0}, None),
+    ("amaranth", "Atlys", "is not a valid name, got 'Atlys'; allowed: module:Class"),
     ("clock_mhz", "100MHz", "must be a number of MHz, got '100MHz'; allowed: 1 to 1000 (MHz); the unit is in the key, "
                             "write `clock_mhz: 100`"),
     ("name", "My Board", "is not a valid name, got 'My Board'; allowed: small letters, digits and . _ + -"),
@@ -83,9 +89,11 @@ def test_the_base_is_valid():
 ])
 def test_wrong_value(path, value, expected):
     text = message(changed(path, value))
-    if expected is None:
-        assert text.startswith("my.yaml: device: unknown device, got 5; allowed: xc6slx4, ")
-        assert text.endswith("xc6slx150t; or a mapping with the device's own figures")
+    if path == "device":
+        assert text.startswith("my.yaml: device: unknown device, got 5; allowed: gw2a-18, ice40hx8k, ")
+        assert text.endswith("xczu9eg; or a mapping with the device's own figures")
+    elif path == "ceilings":
+        assert text == "my.yaml: ceilings.luts_percent: out of range, got 0; allowed: above 0 to 100 (percent)"
     else:
         assert text == f"my.yaml: {path}: {expected}"
 
@@ -127,6 +135,8 @@ def test_inside_a_figure():
     assert message(changed("memory.mt_s", {"value": 80, "trust": "reed"})) == (
         "my.yaml: memory.mt_s.trust: not a valid choice, got 'reed'; allowed: read, computed, unverified, assumption; "
         "nearest: read")
+    assert message(changed("memory.mt_s", {"value": 80, "source": ""})) == (
+        "my.yaml: memory.mt_s.source: is empty, got ''; allowed: 1 to 500 characters")
 
 
 def test_units_of_keys():
