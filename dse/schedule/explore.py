@@ -77,7 +77,7 @@ class Mappings:
     """The best mapping of a layer for each of n bank configurations; arrays of length n, zero where not ``feasible``.
 
     ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings; ``tiling_index`` into them (-1: none).
-    ``compared``: tilings that fit the largest banks. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
+    ``compared``: all tilings of the layer, whether they fit or not. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
     """
 
     feasible: Booleans
@@ -243,7 +243,7 @@ class _Search:
         self.levels = [np.unique(depths[:, kind]) for kind in range(len(BANKS))]
         self.cells = tuple(len(levels) for levels in self.levels)
         self.wanted = np.stack([np.searchsorted(levels, depths[:, kind]) for kind, levels in enumerate(self.levels)], axis=1)
-        self.compared = 0
+        self.compared = sum(block.size for block in tiling_blocks(run, sizes))
         self.candidates: _Candidates | None = None
         self.cycles: Floats = np.zeros(0)
 
@@ -282,7 +282,6 @@ class _Search:
         parts, waiting = [], 0
         for number, block in enumerate(self.blocks):
             for some in block.fitting(most, CHUNK):  # type: ignore[arg-type]
-                self.compared += len(some.m)
                 part = self._candidates(number, some)
                 parts.append(part.take(self._possible(part, known)))
                 waiting += len(parts[-1].m)

@@ -31,7 +31,7 @@ from hdl.mapping import Axis, Format, x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-SOURCE = Path(__file__).with_name("kernel.cpp")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_search.h"))
 # The last one: a product and a sum are rounded one by one, as NumPy does it.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-ffp-contract=off")
 GOALS = ("both", "cycles", "bytes")
@@ -65,14 +65,15 @@ def _find(build: bool) -> Path | None:
     if compiler is None:
         return None
     flags = (*FLAGS, "-march=native") if tools.accepts_native(compiler) else FLAGS
-    key = digest("kernel", SOURCE.read_bytes(), *flags, *compiler, tools.compiler_version(compiler), tools.processor())
+    sources = (source.read_bytes() for source in SOURCES)
+    key = digest("kernel", *sources, *flags, *compiler, tools.compiler_version(compiler), tools.processor())
     artifacts = open_cache(lambda message: print(f"nearmac: {message}", file=sys.stderr))
     path = artifacts.find(key, ".so")
     if path is not None or not build:
         return path
     with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
         target = Path(name) / "kernel.so"
-        done = subprocess.run([*compiler, *flags, "-o", str(target), str(SOURCE)], capture_output=True)
+        done = subprocess.run([*compiler, *flags, "-o", str(target), str(SOURCES[0])], capture_output=True)
         return artifacts.add(key, target.read_bytes(), ".so") if done.returncode == 0 else None
 
 
