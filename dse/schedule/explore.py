@@ -7,7 +7,7 @@ evaluated. What is ruled out is provably no better, so the result is the optimum
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import product
@@ -154,7 +154,7 @@ def _search(run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> _
     if kernel is None:
         return _Search(run, depths, objective, sizes)
     tolerance = 1 + CYCLE_TOLERANCE if objective is Objective.BOTH else 1.0
-    return KernelSearch(kernel, run, _plain(run.design), depths, objective, tolerance, sizes)
+    return KernelSearch(kernel, run, depths, objective, tolerance, sizes)
 
 
 @lru_cache(maxsize=64)
@@ -188,16 +188,10 @@ def _with_depths(design: Design, depths: tuple[int, ...]) -> Design:
     return design_with_depths(design, list(depths))
 
 
-@lru_cache(maxsize=1024)
-def _plain(design: Design) -> Design:
-    """What cuts depend on, the array alone: one entry of their caches serves every clock and all banks."""
-    return design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
-
-
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:
     """All tilings of a layer whose weights fit banks of that depth, by structure."""
-    design, layer, plain = run.design, run.layer, _plain(run.design)
-    channels = channel_cuts(plain, layer, sizes)
+    design, layer = run.design, run.layer
+    channels = channel_cuts(design, layer, sizes)
     channels = channels.take(channels.weight_slot <= weight_depth)
     y, x = spatial_cuts(y_axis(layer), design.lanes, sizes), spatial_cuts(x_axis(layer), 1, sizes)
     kinds = (channels.s_count > 1) * 4 + (channels.k_count > 1) * 2 + (channels.c_count > 1)

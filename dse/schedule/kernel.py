@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, channel_cuts, spatial_cuts
+from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, array_alone, channel_cuts, spatial_cuts
 from dse.schedule.closed_form import BEFORE_CYCLES, ProgramTables, Run, channel_codes, program_tables, spatial_codes
 from dse.schedule.phase_kinds import Structure, kinds, structures
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
@@ -185,13 +185,13 @@ def _array_constants(design: Design) -> tuple[int, int, int, int]:
 
 
 class KernelSearch:
-    """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results; ``plain``: the design as the cuts' caches know it."""
+    """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results."""
 
-    def __init__(self, kernel: ctypes.CDLL, run: Run, plain: Design, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
+    def __init__(self, kernel: ctypes.CDLL, run: Run, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
         design, layer, timing = run.design, run.layer, run.timing
         self._kernel, self._run, self._goal = kernel, run, GOALS.index(goal)
         self._depths = depths
-        self._channels, channels = _channel_rows(plain, layer, sizes)
+        self._channels, channels = _channel_rows(array_alone(design), layer, sizes)
         (self._ys, y), (self._xs, x) = (
             _spatial_rows(axis, lanes, sizes) for axis, lanes in ((y_axis(layer), design.lanes), (x_axis(layer), 1)))
         self._plan = _plan(min(layer.B, 2), channels, y, x)
