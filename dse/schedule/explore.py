@@ -6,7 +6,6 @@ evaluated. What is ruled out is provably no better, so the result is the optimum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -115,16 +114,17 @@ class LayerSpace:
         found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
         compared = 0
-        for design, which in self._alike(rows):
+        for design, which in _alike(self.design, rows.tobytes()):
             search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
             best = search.best()
             compared += search.compared
             fits = best >= 0
             if not fits.all():
                 reasons |= _missing(search, which[~fits], rows)
-            chosen, place = np.unique(best[fits], return_inverse=True)
-            found[:, which[fits]] = search.figures(chosen)[:, place]
-            index[which[fits]] = len(tilings) + place
+                which, best = which[fits], best[fits]
+            chosen, place = np.unique(best, return_inverse=True)
+            found[:, which] = search.figures(chosen)[:, place]
+            index[which] = len(tilings) + place
             tilings += search.tilings(chosen)
         found, index = found[:, inverse], index[inverse]
         return Mappings(index >= 0, **dict(zip(FIGURES, found, strict=True)), tiling_index=index, tilings=tuple(tilings), compared=compared,
@@ -135,17 +135,6 @@ class LayerSpace:
         blocks = tiling_blocks(Run(self.design, self.layer, timing), self.sizes)
         needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
         return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
-
-    def _alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
-        """Rows whose programs have the same fields, with a design of that kind."""
-        base = self.design
-        kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
-        for bit, kind in ((2, "input"), (4, "weight")):
-            bits = IMMEDIATE_BITS - (base.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
-            kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
-        for kind_number in dict.fromkeys(kinds.tolist()):
-            which = np.flatnonzero(kinds == kind_number)
-            yield _with_depths(base, tuple(rows[which[0]].tolist())), which
 
 
 def _search(run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> _Search | KernelSearch:
@@ -162,6 +151,18 @@ def _distinct(depths: bytes) -> tuple[Integers, Index]:
     """(the distinct rows, of each row the place among them); a sweep asks for the same ones layer by layer."""
     rows, inverse = np.unique(np.frombuffer(depths, np.int64).reshape(-1, len(BANKS)), axis=0, return_inverse=True)
     return rows, inverse.reshape(-1)
+
+
+@lru_cache(maxsize=64)
+def _alike(design: Design, depths: bytes) -> list[tuple[Design, Index]]:
+    """Rows of depths whose programs have the same fields, with a design of that kind."""
+    rows = np.frombuffer(depths, np.int64).reshape(-1, len(BANKS))
+    kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
+    for bit, kind in ((2, "input"), (4, "weight")):
+        bits = IMMEDIATE_BITS - (design.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
+        kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
+    groups = [np.flatnonzero(kinds == number) for number in dict.fromkeys(kinds.tolist())]
+    return [(design_with_depths(design, rows[which[0]].tolist()), which) for which in groups]
 
 
 def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> dict[int, Missing]:
@@ -181,11 +182,6 @@ def design_with_depths(design: Design, depths: list[int]) -> Design:
     base = design.with_(psum_bytes=1 << 16 if depths[3] else 0)
     return base.with_(**{f"{kind}_bytes": ceil_div(depth * base.bank_width_bits(kind) * base.bank_count(kind), 8)
                             for kind, depth in zip(BANKS, depths, strict=True)})
-
-
-@lru_cache(maxsize=1024)
-def _with_depths(design: Design, depths: tuple[int, ...]) -> Design:
-    return design_with_depths(design, list(depths))
 
 
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:
