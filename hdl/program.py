@@ -17,8 +17,10 @@ Instruction word::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from hdl.design import PROGRAM_DEPTH, Design
 from hdl.errors import InputError
@@ -74,7 +76,8 @@ class Field:
     index: int
 
 
-def fields(design: Design) -> dict[str, Field]:
+@lru_cache(maxsize=64)
+def fields(design: Design) -> Mapping[str, Field]:
     """Every field of a design, by name, in index order; fields that the design has no use for are absent."""
     words_in = address_bits(design, "input")
     words_w = address_bits(design, "weight")

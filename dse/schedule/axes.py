@@ -6,7 +6,7 @@ an array of shape (4, n): by class of the tile, for each of n ways to cut the lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from math import lcm
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.tiling import windows
-from hdl.design import Design
+from hdl.design import MAX_ACCUMULATOR_BITS, Design, Multiplier
 from hdl.layer import Layer
 from hdl.mapping import Axis, Format, Grouping, channel_alignment
 
@@ -154,12 +154,42 @@ def _classes(total: int, size: Floats) -> tuple[Floats, Floats]:
     return count, np.stack([size, np.where(count == 2, last, size), size, last])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
+def array_alone(design: Design) -> Design:
+    """The same for all designs whose channels are cut alike: neither lanes nor clock nor sizes of banks matter, only whether there is a
+    psum RAM, and how many drains a lane has."""
+    return _array(design, design.drains_per_lane, bool(design.psum_bytes))
+
+
+@lru_cache(maxsize=4096)
+def _array(design: Design, drains: int, psum: bool) -> Design:
+    input_bits, weight_bits = (max(design.word_bits(kind), design.bus_bits) for kind in ("input", "weight"))
+    return Design(rows=design.rows, cols=design.cols, weight_bits=design.weight_bits, activation_bits=design.activation_bits,
+                  bus_bits=design.bus_bits, accumulator_bits=MAX_ACCUMULATOR_BITS, multiplier=Multiplier.LUT, drains=drains,
+                  input_bytes=input_bits * 64, weight_bytes=design.rows * weight_bits * 64, output_bytes=design.bus_bits * 64,
+                  psum_bytes=drains * MAX_ACCUMULATOR_BITS * 64 if psum else 0)  # at least 512 entries a bank
+
+
 def channel_cuts(design: Design, layer: Layer, sizes: Sizes = Sizes.ALL, align: int | None = None) -> ChannelCuts:
     """The cuts that the words and beats of ``design`` allow; whether the banks hold them is not asked here.
 
     ``align``: where tiles of output channels may end, in place of :func:`hdl.mapping.channel_alignment`.
     """
+    cuts, step = _all_channel_cuts(_array(array_alone(design), 1, True), layer, sizes, align), design.drains_per_lane
+    which = np.ones(cuts.size, bool)
+    if not design.psum_bytes:
+        which &= cuts.c_count == 1
+    if step > 1:
+        group = Grouping.of(design, layer)
+        uncut = (cuts.tk == group.outputs) & (group.count == 1)
+        which &= uncut | (group.outputs % step == 0) & (cuts.tk % step == 0)
+        cuts = replace(cuts, parameter_slot=_ceil(cuts.parameter_slot, step))
+    return cuts if which.all() else cuts.take(which)
+
+
+@lru_cache(maxsize=256)
+def _all_channel_cuts(design: Design, layer: Layer, sizes: Sizes, align: int | None) -> ChannelCuts:
+    """With a psum RAM and one drain a lane."""
     group, align, form = Grouping.of(design, layer), align or channel_alignment(design), Format.of(design, "input")
     ts, tk, tc = _channel_sizes(design, group, align, sizes).T
     s_count, groups = _classes(group.count, ts)
@@ -177,13 +207,13 @@ def channel_cuts(design: Design, layer: Layer, sizes: Sizes = Sizes.ALL, align: 
         ts, tk, tc, s_count, k_count, c_count, groups, channels, records, blocks, run_entries * weight_form.beats_per_entry, vectors,
         input_entries * form.beats_per_entry, _output_beats(design, leaving),
         weight_slot=groups[FIRST] * blocks[FIRST] * run_entries[FIRST],
-        parameter_slot=_ceil(groups[FIRST] * channels[FIRST], design.drains_per_lane),
+        parameter_slot=groups[FIRST] * channels[FIRST],
         pixel_entries=input_entries[FIRST])
 
 
 def _channel_sizes(design: Design, group: Grouping, align: int, sizes: Sizes) -> Floats:
     """Legal (ts, tk, tc), shape (n, 3); the rules of :class:`dse.schedule.tiling.TilePlan`."""
-    words_per_entry, step = design.words_per_entry("input"), design.drains_per_lane
+    words_per_entry = design.words_per_entry("input")
 
     def steps(total: int, *by: int) -> Floats:
         if sizes is Sizes.EVEN:
@@ -195,10 +225,7 @@ def _channel_sizes(design: Design, group: Grouping, align: int, sizes: Sizes) ->
         if ts < group.count and (ts * group.outputs % align or ts * group.words % words_per_entry):
             continue
         tks = steps(group.outputs, *((group.outputs,) if ts > 1 or group.packed > 1 else (align, lcm(align, design.rows))))
-        if step > 1:
-            uncut = (tks == group.outputs) & (group.count == 1)
-            tks = tks[uncut | (group.outputs % step == 0) & (tks % step == 0)]
-        tcs = steps(group.words, group.words if ts > 1 or not design.psum_bytes else words_per_entry)
+        tcs = steps(group.words, group.words if ts > 1 else words_per_entry)
         tk, tc = np.meshgrid(tks, tcs, indexing="ij")
         result.append(np.stack([np.full(tk.size, float(ts)), tk.reshape(-1), tc.reshape(-1)], axis=1))
     return np.concatenate(result) if result else np.zeros((0, 3))

@@ -6,8 +6,7 @@ evaluated. What is ruled out is provably no better, so the result is the optimum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import product
@@ -77,7 +76,7 @@ class Mappings:
     """The best mapping of a layer for each of n bank configurations; arrays of length n, zero where not ``feasible``.
 
     ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings; ``tiling_index`` into them (-1: none).
-    ``compared``: tilings that fit the largest banks. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
+    ``compared``: all tilings of the layer, whether they fit or not. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
     """
 
     feasible: Booleans
@@ -115,16 +114,17 @@ class LayerSpace:
         found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
         compared = 0
-        for design, which in self.alike(rows):
+        for design, which in alike(self.design, rows.tobytes()):
             search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
             best = search.best()
             compared += search.compared
             fits = best >= 0
             if not fits.all():
                 reasons |= _missing(search, which[~fits], rows)
-            chosen, place = np.unique(best[fits], return_inverse=True)
-            found[:, which[fits]] = search.figures(chosen)[:, place]
-            index[which[fits]] = len(tilings) + place
+                which, best = which[fits], best[fits]
+            chosen, place = np.unique(best, return_inverse=True)
+            found[:, which] = search.figures(chosen)[:, place]
+            index[which] = len(tilings) + place
             tilings += search.tilings(chosen)
         found, index = found[:, inverse], index[inverse]
         return Mappings(index >= 0, **dict(zip(FIGURES, found, strict=True)), tiling_index=index, tilings=tuple(tilings), compared=compared,
@@ -136,17 +136,6 @@ class LayerSpace:
         needs = [block.smallest_needs() for block in blocks if not block.structure.resident]
         return np.concatenate(needs or [np.zeros((len(BANKS) + 1, 0))], axis=1).astype(np.int64)
 
-    def alike(self, rows: Integers) -> Iterator[tuple[Design, Index]]:
-        """Rows whose programs have the same fields, with a design of that kind."""
-        base = self.design
-        kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
-        for bit, kind in ((2, "input"), (4, "weight")):
-            bits = IMMEDIATE_BITS - (base.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
-            kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
-        for kind_number in dict.fromkeys(kinds.tolist()):
-            which = np.flatnonzero(kinds == kind_number)
-            yield _with_depths(base, tuple(rows[which[0]].tolist())), which
-
 
 def _search(run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> _Search | KernelSearch:
     """Compiled where it can be. What one search of all sizes takes is not worth the compiler's time: it uses what is there."""
@@ -154,7 +143,7 @@ def _search(run: Run, depths: Integers, objective: Objective, sizes: Sizes) -> _
     if kernel is None:
         return _Search(run, depths, objective, sizes)
     tolerance = 1 + CYCLE_TOLERANCE if objective is Objective.BOTH else 1.0
-    return KernelSearch(kernel, run, _plain(run.design), depths, objective, tolerance, sizes)
+    return KernelSearch(kernel, run, depths, objective, tolerance, sizes)
 
 
 @lru_cache(maxsize=64)
@@ -162,6 +151,18 @@ def _distinct(depths: bytes) -> tuple[Integers, Index]:
     """(the distinct rows, of each row the place among them); a sweep asks for the same ones layer by layer."""
     rows, inverse = np.unique(np.frombuffer(depths, np.int64).reshape(-1, len(BANKS)), axis=0, return_inverse=True)
     return rows, inverse.reshape(-1)
+
+
+@lru_cache(maxsize=64)
+def alike(design: Design, depths: bytes) -> list[tuple[Design, Index]]:
+    """Rows of depths whose programs have the same fields, with a design of that kind."""
+    rows = np.frombuffer(depths, np.int64).reshape(-1, len(BANKS))
+    kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
+    for bit, kind in ((2, "input"), (4, "weight")):
+        bits = IMMEDIATE_BITS - (design.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
+        kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
+    groups = [np.flatnonzero(kinds == number) for number in dict.fromkeys(kinds.tolist())]
+    return [(design_with_depths(design, rows[which[0]].tolist()), which) for which in groups]
 
 
 def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> dict[int, Missing]:
@@ -183,21 +184,10 @@ def design_with_depths(design: Design, depths: list[int]) -> Design:
                             for kind, depth in zip(BANKS, depths, strict=True)})
 
 
-@lru_cache(maxsize=1024)
-def _with_depths(design: Design, depths: tuple[int, ...]) -> Design:
-    return design_with_depths(design, list(depths))
-
-
-@lru_cache(maxsize=1024)
-def _plain(design: Design) -> Design:
-    """What cuts depend on, the array alone: one entry of their caches serves every clock and all banks."""
-    return design_with_depths(replace(design, clock_mhz=100.0, counters=False), [512, 512, 512, 512 if design.psum_bytes else 0])
-
-
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:
     """All tilings of a layer whose weights fit banks of that depth, by structure."""
-    design, layer, plain = run.design, run.layer, _plain(run.design)
-    channels = channel_cuts(plain, layer, sizes)
+    design, layer = run.design, run.layer
+    channels = channel_cuts(design, layer, sizes)
     channels = channels.take(channels.weight_slot <= weight_depth)
     y, x = spatial_cuts(y_axis(layer), design.lanes, sizes), spatial_cuts(x_axis(layer), 1, sizes)
     kinds = (channels.s_count > 1) * 4 + (channels.k_count > 1) * 2 + (channels.c_count > 1)
@@ -243,7 +233,7 @@ class _Search:
         self.levels = [np.unique(depths[:, kind]) for kind in range(len(BANKS))]
         self.cells = tuple(len(levels) for levels in self.levels)
         self.wanted = np.stack([np.searchsorted(levels, depths[:, kind]) for kind, levels in enumerate(self.levels)], axis=1)
-        self.compared = 0
+        self.compared = sum(block.size for block in tiling_blocks(run, sizes))
         self.candidates: _Candidates | None = None
         self.cycles: Floats = np.zeros(0)
 
@@ -282,7 +272,6 @@ class _Search:
         parts, waiting = [], 0
         for number, block in enumerate(self.blocks):
             for some in block.fitting(most, CHUNK):  # type: ignore[arg-type]
-                self.compared += len(some.m)
                 part = self._candidates(number, some)
                 parts.append(part.take(self._possible(part, known)))
                 waiting += len(parts[-1].m)

@@ -43,6 +43,11 @@ class Block:
         self.run, self.structure, self.channels, self.y, self.x = run, structure, channels, y, x
         self.form = ClosedForm(run, structure, channels.reshaped((-1, 1, 1)), y.reshaped((-1, 1)), x)
 
+    @property
+    def size(self) -> int:
+        """How many tilings it holds."""
+        return len(self.channels.ts) * len(self.y.size) * len(self.x.size)
+
     # -- single tilings ---------------------------------------------------------------------------------------------------
 
     def points(self, m: Index, p: Index) -> ClosedForm:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, channel_cuts, spatial_cuts
+from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, array_alone, channel_cuts, spatial_cuts
 from dse.schedule.closed_form import BEFORE_CYCLES, ProgramTables, Run, channel_codes, program_tables, spatial_codes
 from dse.schedule.phase_kinds import Structure, kinds, structures
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
@@ -31,7 +31,7 @@ from hdl.mapping import Axis, Format, x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-SOURCE = Path(__file__).with_name("kernel.cpp")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_search.h"))
 # The last one: a product and a sum are rounded one by one, as NumPy does it.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-ffp-contract=off")
 GOALS = ("both", "cycles", "bytes")
@@ -65,14 +65,15 @@ def _find(build: bool) -> Path | None:
     if compiler is None:
         return None
     flags = (*FLAGS, "-march=native") if tools.accepts_native(compiler) else FLAGS
-    key = digest("kernel", SOURCE.read_bytes(), *flags, *compiler, tools.compiler_version(compiler), tools.processor())
+    sources = (source.read_bytes() for source in SOURCES)
+    key = digest("kernel", *sources, *flags, *compiler, tools.compiler_version(compiler), tools.processor())
     artifacts = open_cache(lambda message: print(f"nearmac: {message}", file=sys.stderr))
     path = artifacts.find(key, ".so")
     if path is not None or not build:
         return path
     with tempfile.TemporaryDirectory(prefix="nearmac-") as name:
         target = Path(name) / "kernel.so"
-        done = subprocess.run([*compiler, *flags, "-o", str(target), str(SOURCE)], capture_output=True)
+        done = subprocess.run([*compiler, *flags, "-o", str(target), str(SOURCES[0])], capture_output=True)
         return artifacts.add(key, target.read_bytes(), ".so") if done.returncode == 0 else None
 
 
@@ -184,13 +185,13 @@ def _array_constants(design: Design) -> tuple[int, int, int, int]:
 
 
 class KernelSearch:
-    """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results; ``plain``: the design as the cuts' caches know it."""
+    """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results."""
 
-    def __init__(self, kernel: ctypes.CDLL, run: Run, plain: Design, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
+    def __init__(self, kernel: ctypes.CDLL, run: Run, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
         design, layer, timing = run.design, run.layer, run.timing
         self._kernel, self._run, self._goal = kernel, run, GOALS.index(goal)
         self._depths = depths
-        self._channels, channels = _channel_rows(plain, layer, sizes)
+        self._channels, channels = _channel_rows(array_alone(design), layer, sizes)
         (self._ys, y), (self._xs, x) = (
             _spatial_rows(axis, lanes, sizes) for axis, lanes in ((y_axis(layer), design.lanes), (x_axis(layer), 1)))
         self._plan = _plan(min(layer.B, 2), channels, y, x)

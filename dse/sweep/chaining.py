@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dse.schedule.chain_graph import linkable
 from dse.schedule.chain_search import Figures, LineSearch, Way, even_spaces
-from dse.schedule.explore import LayerSpace, Objective
+from dse.schedule.explore import Objective, alike
 from dse.sweep.workload import Workload
 from hdl.design import Design
 from hdl.layer import Layer
@@ -81,7 +81,7 @@ def ways(design: Design, workload: Workload, timing: MemoryTiming, objective: Ob
 def _searches(design: Design, line: Line, timing: MemoryTiming, objective: Objective, rows: Integers) -> Iterator[
         tuple[Integers, LineSearch]]:
     """(rows, the search for them): those whose programs have the same fields share one."""
-    for kind, which in LayerSpace(design, line.layers[0]).alike(rows):
+    for kind, which in alike(design, rows.tobytes()):
         levels = tuple(tuple(np.unique(column).tolist()) for column in rows[which].T)
         yield which, LineSearch(kind, line.layers, timing, objective, even_spaces, levels)
 

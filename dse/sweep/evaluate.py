@@ -19,6 +19,7 @@ from dse.schedule.chain_search import Figures
 from dse.schedule.explore import BANKS, LayerSpace, Objective, design_with_depths
 from dse.schedule.search import bank_depths
 from dse.schedule.tiling import Tiling
+from dse.sweep.arrays import to_arrow, to_texts
 from dse.sweep.chaining import SAVINGS, savings, ways
 from dse.sweep.columns import COLUMNS, SCHEMA, TEXT
 from dse.sweep.constraints import RESOURCES, Constraints, describe_excess, describe_slow, describe_traffic
@@ -309,19 +310,14 @@ def _table(columns: dict[str, Any], verdicts: _Verdicts, evaluated: NDArray[np.b
 
 
 def _numbers(value: Any, there: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    # Arrow's name of the type is NumPy's; to ask Arrow for NumPy's type would import pandas.
-    values = np.broadcast_to(np.asarray(value), there.shape).astype(str(kind))
+    values = np.broadcast_to(np.asarray(value), there.shape).astype(str(kind))  # Arrow's name of the type is NumPy's
     values[~there] = 0
-    return pa.array(values, kind, mask=None if there.all() else ~there)
+    return to_arrow(values, kind, there)
 
 
 def _texts(value: Any, there: NDArray[np.bool_]) -> pa.Array:
     if isinstance(value, str):
-        codes, words = np.zeros(len(there), np.int32), [value]
-    else:
-        place: dict[str, int] = {}
-        codes = np.array([place.setdefault(text, len(place)) if known else 0 for text, known in zip(value, there.tolist(), strict=True)],
-                         np.int32)
-        words = list(place)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=None if there.all() else ~there), pa.array(words, pa.string()))
-
+        return to_texts(np.zeros(len(there), np.int32), [value], there)
+    place: dict[str, int] = {}
+    codes = [place.setdefault(text, len(place)) if known else 0 for text, known in zip(value, there.tolist(), strict=True)]
+    return to_texts(np.array(codes, np.int32), list(place), there)

@@ -41,7 +41,9 @@ DEFAULT_GOALS = (Goal.SECONDS, Goal.EXTERNAL_BYTES, Goal.LUTS)
 
 def goal_values(table: pa.Table, goals: Sequence[Goal]) -> Values:
     """(rows, goals) of a table of feasible points, so that less is better everywhere."""
-    columns = [table[COLUMNS.get(goal, str(goal))].to_numpy().astype(np.float64) for goal in goals]
+    from dse.sweep.arrays import to_numpy
+
+    columns = [to_numpy(table[COLUMNS.get(goal, str(goal))]).astype(np.float64) for goal in goals]
     return np.stack([-column if goal is Goal.FPS else column for goal, column in zip(goals, columns, strict=True)], axis=1)
 
 

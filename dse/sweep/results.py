@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from dse.sweep.arrays import to_arrow
 from dse.sweep.chunks import ERROR, PARQUET, write_file
 from dse.sweep.constraints import Summary, summarise
 from dse.sweep.pareto import Goal, goal_values, pareto_mask
@@ -60,7 +61,7 @@ def pareto_front(table: pa.Table, goals: Sequence[Goal]) -> pa.Table:
     for group_rows in members.values():
         rows = np.array(group_rows)
         keep[rows[pareto_mask(values[rows])]] = True
-    return table.filter(pa.array(keep)).combine_chunks()
+    return table.filter(to_arrow(keep, pa.bool_())).combine_chunks()
 
 
 def write_points(parts: Iterable[pa.Table], out: Path, scratch: Path, goals: Sequence[Goal], *, group_rows: int = GROUP_ROWS) -> Tally:
