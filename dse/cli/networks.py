@@ -23,11 +23,12 @@ def networks(
 
     bits = _bits(precision)
     if name is not None:
+        from dse.workload.line import lines
         from dse.workload.load import load_whole_network
 
         network = load_whole_network(name, *bits)
         if json:
-            print_json(network.to_dict())
+            print_json({**network.to_dict(), "lines": lines(network)})
         else:
             print_tables(*network_tables.detail_tables(network))
         return 0
