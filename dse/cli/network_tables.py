@@ -6,10 +6,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dse.workload.line import lines
 from dse.workload.network import Network
 from dse.workload.operators import UNKNOWN_SHAPE, ArrayOperator, HostOperator, Operator
 
 HOST_REMARK = "The array does not compute host operators, and no cycle count or time includes them."
+LINE_REMARK = ("Layers of one line follow each other with nothing between them: a design with chaining may keep the tensors between "
+               "them on chip.")
 ABBREVIATIONS = {"batch_norm": "bn", "local_response_norm": "lrn", "global_average_pool": "global_avg_pool"}
 
 
@@ -28,15 +31,17 @@ def detail_tables(network: Network) -> list[RenderableType]:
     """Array layers in order, host operators in order, totals."""
     host = network.host_operators()
     on_host: list[RenderableType] = [host_table(host), Text(HOST_REMARK)] if host else []
-    return [layers_table(network), *on_host, totals_table(network)]
+    remark: list[RenderableType] = [Text(LINE_REMARK)] if lines(network) else []
+    return [layers_table(network), *remark, *on_host, totals_table(network)]
 
 
 def layers_table(network: Network) -> Table:
-    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
+    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte", "line",
                    title=f"{network.name}: layers that run on the array")
+    numbers = {name: str(number) for number, line in enumerate(lines(network), start=1) for name in line}
     for node in network.array_operators:
         _row(table, node.name, operator_text(node), shape_text(node), node.macs, node.weights, node.activations, node.precision,
-             node.operand_bytes, f"{node.ops_per_byte:,.1f}")
+             node.operand_bytes, f"{node.ops_per_byte:,.1f}", numbers.get(node.name, ""))
     return table
 
 

@@ -26,10 +26,11 @@ def networks(
 
     bits = _bits(precision)
     if name is not None:
+        from dse.workload.line import lines
         from dse.workload.load import load_whole_network
 
         network = load_whole_network(name, *bits, opt.parse_input_shapes(input_shape))
-        data, tables = network.to_dict(), network_tables.detail_tables(network)
+        data, tables = {**network.to_dict(), "lines": lines(network)}, network_tables.detail_tables(network)
         if scalesim_config is not None:
             from dse.cli import scalesim
             from dse.workload.interop.scalesim_config import load_config

@@ -33,6 +33,9 @@ def sweep_tables(report: SweepReport, boards: Sequence[Board]) -> list[Renderabl
     title = f"\nLayers of the fastest point, designs/{design_name(fastest)}: {fastest['fps']:,.6g} runs a second"
     tables.append(Text(title, style="italic"))
     tables.append(layers_table(report, fastest, {board.name: board for board in boards}[fastest["board"]]))
+    if fastest["chaining"]:
+        tables.append(Text(f"Tensors that stay on chip: {fastest['kept_tensors']}. Against the layers one by one that saves "
+                           f"{fastest['saved_bytes']:,} bytes and {fastest['saved_cycles']:,} cycles."))
     tables += [Text(f"verified: {entry}", style="" if entry.matches else "bold red") for entry in report.verifications]
     return tables
 
@@ -81,7 +84,10 @@ def front_table(front: Sequence[Row], most: int) -> Table:
         "DSP\n": [str(row["dsps"]) for row in rows],
         "BRAM\n18Kb": [str(row["block_rams"]) for row in rows],
         "LUT\n(est.)": [f"{row['luts']:,}" for row in rows],
+        "kept on\nchip": [str(row["kept_tensors"]) if row["chaining"] else "" for row in rows],
         "bound\nby": [row["bound"] for row in rows]}
+    if not any(row["chaining"] for row in front):
+        del columns["kept on\nchip"]
     if one_clock:
         del columns["clock\nMHz"]
     for name in columns:
@@ -100,8 +106,11 @@ def layers_table(report: SweepReport, row: Row, board: Board) -> Table:
     for name in ("times", "cycles", "share of\ntime", "external\nMB"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("bound")
+    if design.chaining:
+        table.add_column("output\nstays", no_wrap=True)
     table.add_column("MB/s for the\narray never to wait", justify="right", no_wrap=True)
     for entry in layer_table(design, at_bits(report.workload, design.activation_bits), board, report.mapping):
+        stays = ["on chip" if entry["output_stays"] else ""] if design.chaining else []
         table.add_row(entry["name"], str(entry["repeat"]), f"{entry['cycles']:,}", f"{entry['time_share']:.1%}",
-                      f"{entry['external_bytes'] / 1e6:,.4g}", entry["bound"], f"{entry['compute_bound_mb_s']:,.4g}")
+                      f"{entry['external_bytes'] / 1e6:,.4g}", entry["bound"], *stays, f"{entry['compute_bound_mb_s']:,.4g}")
     return table

@@ -1,4 +1,4 @@
-"""Chains in a network's graph: which layers could run as one, and the graph in which those that do are one node."""
+"""Chains in a network's graph: the graph in which layers whose tensors stay on chip are one node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dse.schedule.chain import check_chain, why_not_kept
 from dse.schedule.chain_search import ChainPlan, Spaces, plan_chain
 from dse.schedule.explore import Objective
 from dse.schedule.search import Choice, best_tiling
-from dse.workload.line import JOINT
+from dse.workload.line import JOINT, lines_among
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
@@ -22,32 +22,6 @@ if TYPE_CHECKING:
 
 Mapping = Callable[[Any], Choice | None]
 """Of an operator, its layer's best mapping by itself; None where the design cannot run it."""
-
-
-def lines(graph: networkx.DiGraph, runs: Callable[[Any], bool] = lambda _: True) -> list[list[str]]:
-    """Longest lines of array layers (nodes whose ``operator`` has a ``layer``, and no repeats) of which each is the only reader of the
-    one before it, and reads nothing else. In topological order; lines of one layer are left out, and so are operators that do not
-    satisfy ``runs``."""
-    import networkx
-
-    def is_layer(name: str) -> bool:
-        operator = graph.nodes[name].get("operator")
-        return getattr(operator, "layer", None) is not None and getattr(operator, "repeat", 1) == 1 and runs(operator)
-
-    following = {}
-    for name in networkx.topological_sort(graph):
-        after = list(graph.successors(name))
-        if len(after) == 1 and graph.in_degree(after[0]) == 1 and is_layer(name) and is_layer(after[0]):
-            following[name] = after[0]
-    begun = set(following.values())
-    result = []
-    for name in following:
-        if name not in begun:
-            line = [name]
-            while line[-1] in following:
-                line.append(following[line[-1]])
-            result.append(line)
-    return result
 
 
 def linkable(design: Design, layers: Sequence[Layer]) -> list[slice]:
@@ -73,7 +47,8 @@ def collapse_chains(graph: networkx.DiGraph, design: Design, timing: MemoryTimin
                     spaces: Spaces | None = None, mapping: Mapping | None = None) -> networkx.DiGraph:
     """A copy of a network's graph in which layers whose tensors stay on chip are one node.
 
-    Tried are the :func:`lines` of layers that the design can run, with no more bits than it has. A collapsed node is called after its
+    Nodes are layers if their ``operator`` has a ``layer`` and no repeats. Tried are lines of layers that the design can run, with no more
+    bits than it has, of which each is the only reader of the one before it. A collapsed node is called after its
     layers, joined by ``+``, and has ``operators`` (theirs), ``run`` (:class:`dse.schedule.chain.ChainRun`), ``prediction``, ``alone``
     (each layer's :class:`dse.schedule.search.Choice` by itself), ``saved_cycles`` and ``saved_bytes``; ``graph.graph`` has their sums.
     ``mapping``: in place of a search of each layer's own.
@@ -83,7 +58,14 @@ def collapse_chains(graph: networkx.DiGraph, design: Design, timing: MemoryTimin
     mapping = mapping or own_mapping(design, timing, objective)
     result = networkx.DiGraph(graph)
     result.graph |= {"saved_cycles": 0, "saved_bytes": 0}
-    for line in lines(graph, lambda operator: mapping(operator) is not None):
+    readers = {name: list(graph.successors(name)) for name in networkx.topological_sort(graph)}
+
+    def is_link(name: str) -> bool:
+        operator = graph.nodes[name].get("operator")
+        is_layer = getattr(operator, "layer", None) is not None and getattr(operator, "repeat", 1) == 1 and graph.in_degree(name) <= 1
+        return is_layer and mapping(operator) is not None
+
+    for line in lines_among(readers, is_link):
         operators = [graph.nodes[name]["operator"] for name in line]
         for part in linkable(design, [operator.layer for operator in operators]):
             choices = [choice for operator in operators[part] if (choice := mapping(operator)) is not None]

@@ -13,7 +13,6 @@ from typing import Any
 from boards.errors import InputError
 from boards.plain import to_mapping
 from boards.schema import Board
-from dse.schedule.chain_graph import lines as lines_of_graph
 from dse.schedule.explore import Objective
 from dse.schedule.kernel import library
 from dse.sweep import inputs as made_from
@@ -27,6 +26,7 @@ from dse.sweep.space import Space, default_space
 from dse.sweep.verify import Verification, verify_front
 from dse.sweep.workers import run_here, run_workers
 from dse.sweep.workload import Workload
+from dse.workload.line import lines
 from dse.workload.network import Network
 from hdl.layer import Layer
 
@@ -153,8 +153,8 @@ def _layers(workload: Network | Layer | Workload) -> tuple[Workload, dict[str, i
     if isinstance(workload, Layer):
         return Workload(workload.name, ((workload.name, workload, 1),)), {}
     layers = tuple((node.name, node.layer, node.repeat) for node in workload.array_operators)
-    lines = tuple(map(tuple, lines_of_graph(workload.graph)))
-    return Workload(workload.name, layers, lines), dict(Counter(node.op for node in workload.host_operators() if not node.is_view))
+    host = Counter(node.op for node in workload.host_operators() if not node.is_view)
+    return Workload(workload.name, layers, tuple(lines(workload))), dict(host)
 
 
 def _inputs(workload: Workload, host: Mapping[str, int], spaces: Sequence[tuple[Board, Space]], points: int,

@@ -1,8 +1,8 @@
-"""Some layers of a network that follow each other, as a network of their own."""
+"""Layers of a network that follow each other: which do, and some of them as a network of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from boards.errors import InputError
@@ -11,6 +11,31 @@ from dse.workload.operators import ArrayOperator, InputOperator, Operator, Tenso
 
 JOINT = "+"
 """Between the names of layers that are meant together."""
+
+
+def lines(network: Network) -> list[tuple[str, ...]]:
+    """Names of the layers of each longest line: array operators without repeats, of which each is the only reader of the one before it.
+    Lines of one layer are left out."""
+    readers: dict[str, list[str]] = {node.name: [] for node in network.nodes}
+    for node in network.nodes:
+        for source in dict.fromkeys(node.inputs):
+            readers[source].append(node.name)
+    layers = {node.name for node in network.array_operators if node.repeat == 1}
+    return lines_among(readers, lambda name: name in layers and len(network.operator(name).inputs) == 1)
+
+
+def lines_among(readers: Mapping[str, Sequence[str]], is_link: Callable[[str], bool]) -> list[tuple[str, ...]]:
+    """``readers``: of each operator, in topological order. ``is_link``: whether it is a layer that reads one tensor."""
+    following = {name: after[0] for name, after in readers.items() if len(after) == 1 and is_link(name) and is_link(after[0])}
+    begun = set(following.values())
+    result = []
+    for name in following:
+        if name not in begun:
+            line = [name]
+            while line[-1] in following:
+                line.append(following[line[-1]])
+            result.append(tuple(line))
+    return result
 
 
 def line_of(network: Network, names: Sequence[str], *, where: str = "--layer") -> Network:

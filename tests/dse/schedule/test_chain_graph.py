@@ -6,10 +6,9 @@ import networkx
 import pytest
 
 from dse.fidelity.chains import check_run
-from dse.schedule.chain_graph import collapse_chains, lines, linkable
+from dse.schedule.chain_graph import collapse_chains, linkable
 from dse.schedule.chain_search import even_spaces, plan_chain
 from dse.workload.builder import NetworkBuilder
-from dse.workload.zoo import load_network
 from hdl.design import Design
 from hdl.layer import Layer
 from sim.memory import MemoryTiming
@@ -82,14 +81,6 @@ def test_a_layer_that_the_design_cannot_run_ends_a_line() -> None:
     graph = graph_of([("a", "b"), ("b", "c"), ("c", "d")], layers)
     graph.nodes["b"]["operator"].weight_bits = 16
     assert set(collapse_chains(graph, DESIGN, TIMING, spaces=even_spaces)) == {"a", "b", "c+d"}
-
-
-def test_lines_of_real_networks() -> None:
-    assert lines(load_network("lfc").graph) == [["fc0", "fc1", "fc2", "fc3"]]
-    assert lines(load_network("digits-cnn").graph) == [["conv1", "conv2", "conv3"]]
-    assert lines(load_network("deepspeech-gru").graph) == []  # each step reads a state beside the input
-    blocks = lines(load_network("resnet50").graph)
-    assert len(blocks) == 16 and all([name[-5:] for name in block] == ["conv1", "conv2", "conv3"] for block in blocks)
 
 
 @pytest.mark.parametrize("changes, parts", [

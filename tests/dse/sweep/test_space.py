@@ -19,7 +19,7 @@ WORKLOAD = Workload("w", (("first", Layer.conv(K=16, C=64, OY=8, OX=8, FY=3, FX=
 
 @pytest.mark.parametrize(("data", "message"), [
     ({"row": 1, "cols": 1}, "f.yaml: row: unknown key, got 1; allowed: board, rows, cols, lanes, precision, accumulator_bits, multiplier, "
-                            "accumulate, drains, output_multiplier, input_bytes, input_depth, weight_bytes, weight_depth, output_bytes, "
+                            "accumulate, drains, output_multiplier, chaining, input_bytes, input_depth, weight_bytes, weight_depth, output_bytes, "
                             "output_depth, psum_bytes, psum_depth, bus_bits, clock_mhz, where, constraints, objectives, mapping; "
                             "nearest valid key: `rows`"),
     ({"cols": 1}, "f.yaml: missing key 'rows'; for example `rows: [1, 2, 4]`"),
@@ -27,7 +27,7 @@ WORKLOAD = Workload("w", (("first", Layer.conv(K=16, C=64, OY=8, OX=8, FY=3, FX=
     ({"rows": 1, "cols": 1, "input_bytes": 512, "input_depth": 512}, "f.yaml: input_depth: given together with input_bytes, got 512; "
                                                                     "give one of them"),
     ({"rows": "row * 2", "cols": 1},
-     "f.yaml: rows: unknown name 'row', got 'row * 2'; allowed: accumulate, accumulator_bits, activation_bits, bus_bits, clock_mhz, cols, "
+     "f.yaml: rows: unknown name 'row', got 'row * 2'; allowed: accumulate, accumulator_bits, activation_bits, bus_bits, chaining, clock_mhz, cols, "
      "drains, lanes, multiplier, output_multiplier, precision, rows, usable_block_rams, usable_dsps, usable_ffs, usable_luts, "
      "weight_bits; nearest: rows"),
     ({"rows": "cols", "cols": ["lanes", 2], "lanes": "rows"},

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-import dse.sweep.verify
+import dse.sweep.evaluate
 from boards.errors import InputError
 from boards.loader import load_board
 from dse.schedule.explore import LayerSpace, Objective
 from dse.sweep.evaluate import evaluate_family
 from dse.sweep.space import Space
-from dse.sweep.verify import MAX_CYCLES, MIN_CYCLES, pick_layer, spread, verify_front
+from dse.sweep.verify import MAX_CYCLES, MIN_CYCLES, pick, spread, verify_front
 from dse.sweep.workload import Workload
 from dse.workload.grammar import parse_layer
 
@@ -51,7 +51,7 @@ def test_a_prediction_that_is_off_is_a_mismatch(rows, monkeypatch, field, text):
             right = super().best(*args)
             return replace(right, **{field: getattr(right, field) + 1})
 
-    monkeypatch.setattr(dse.sweep.verify, "LayerSpace", Off)
+    monkeypatch.setattr(dse.sweep.evaluate, "LayerSpace", Off)
     (found,) = verify_front(rows, WORKLOAD, [BOARD], Objective.BOTH, 1, engine="amaranth")
     assert not found.matches
     assert f"{getattr(found, text):,} {text}, {getattr(found, f'predicted_{text}'):,} predicted" in str(found)
@@ -75,20 +75,21 @@ def test_points_are_spread_evenly():
 
 def test_the_layer_is_short_but_not_too_short_and_new():
     def entry(name: str, cycles: int) -> SimpleNamespace:
-        return SimpleNamespace(name=name, cycles=cycles)
+        return SimpleNamespace(name=name, cycles=cycles, layers=(name,))
 
     tiny, short, long, huge = entry("tiny", 5), entry("short", MIN_CYCLES), entry("long", MAX_CYCLES), entry("huge", MAX_CYCLES + 1)
     every = [huge, tiny, long, short]
     order, used = [], set()
     for _ in range(4):
-        order.append(pick_layer(every, used).name)
+        order.append(pick(every, used).name)
         used.add(order[-1])
     assert order == ["short", "long", "tiny", "short"]  # used once more, before the one that takes too long
-    assert pick_layer([huge], set()) is huge
+    assert pick([huge], set()) is huge
 
 
 def test_layers_too_large_to_simulate(rows):
     big = parse_layer("linear K=65536 C=65536 name=big")
     with pytest.raises(InputError) as caught:
-        list(verify_front(rows, Workload("big", (("big", big, 1),)), [BOARD], Objective.BOTH, 1))
+        wide = [{**row, "accumulator_bits": 32} for row in rows]
+        list(verify_front(wide, Workload("big", (("big", big, 1),)), [BOARD], Objective.BOTH, 1))
     assert str(caught.value).startswith("--verify: every layer's tensors are too large to simulate; allowed: at most ")

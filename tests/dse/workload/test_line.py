@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 
 from boards.errors import InputError
-from dse.workload.line import line_of
+from dse.workload.line import line_of, lines
 from dse.workload.operators import InputOperator
 from dse.workload.zoo import load_network
 
 DIGITS = load_network("digits-cnn")
+
+
+def test_lines_of_real_networks() -> None:
+    assert lines(load_network("lfc")) == [("fc0", "fc1", "fc2", "fc3")]
+    assert lines(load_network("digits-cnn")) == [("conv1", "conv2", "conv3")]
+    assert lines(load_network("deepspeech-gru")) == []  # each step reads a state beside the input
+    blocks = lines(load_network("resnet50"))
+    assert len(blocks) == 16 and all([name[-5:] for name in block] == ["conv1", "conv2", "conv3"] for block in blocks)
 
 
 def test_the_layers_and_an_input() -> None:
