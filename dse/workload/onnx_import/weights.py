@@ -63,6 +63,9 @@ def _offsets(building: Building, zero_point: str, limits: tuple[int, int]) -> ND
     if not zero_point:
         return np.zeros(1, np.int64)
     value = building.constants.optional(zero_point)
-    return np.array(limits, np.int64) if value is None else value.astype(np.int64).reshape(-1)
+    if value is None:
+        return np.array(limits, np.int64)
+    with np.errstate(invalid="ignore"):
+        return value.astype(np.int64).reshape(-1)
 
 
