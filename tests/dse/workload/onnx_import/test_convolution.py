@@ -140,7 +140,7 @@ def test_what_the_array_is_too_small_for_stays_on_the_host(tmp_path):
     assert list(found.network.array_layers()) == ["short"]
     assert found.notes == ("long: long.IX out of range: 5000, the array has 1 to 4095",
                            "kernel: kernel.FX out of range: 65, the array has 1 to 64")
-    assert [host.ops for host in found.network.host_operators()] == [2 * 5000, 2 * 336 * 65]
+    assert [host.ops for host in found.network.host_operators() if not host.is_view] == [2 * 5000, 2 * 336 * 65]
     assert message(imported, tmp_path, nodes[:2], parts[0], ["a", "b"], parts[2]) == (
         f"{tmp_path / 'model.onnx'}: no layer that the array computes, got '2 Conv'; {'; '.join(found.notes)}")
 
