@@ -23,6 +23,7 @@ MAX_FILE_BYTES = (1 << 31) - 1  # protocol buffers end there; more weights than 
 MAX_STRUCTURE_BYTES = 1 << 28
 MAX_ELEMENTS = 1 << 40
 OLDEST_OPSET = 7
+NAMES = ("name", "input", "output", "op_type", "domain", "dim_param", "key")
 EXTRA = 'pip install "nearmac[onnx]"'
 
 
@@ -56,7 +57,7 @@ def read_model(path: str) -> ModelFile:
     except (DecodeError, RecursionError):
         raise _no_model(path) from None
     except UnicodeDecodeError:
-        raise _no_model(path, "a name is not UTF-8 text") from None
+        raise _no_model(path, "a name is not a line of UTF-8 text") from None
     if not model.graph.node or not model.ir_version:
         raise _no_model(path, "a graph with nodes and an ir_version are missing")
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
@@ -100,7 +101,10 @@ def _structure(path: str) -> bytes:
 
 
 def _check_text(message: Any) -> None:
-    """Raise UnicodeDecodeError where a text field holds other bytes, which readers of the field would meet one by one."""
+    """Raise UnicodeDecodeError where a text field holds other bytes, which readers of the field would meet one by one.
+
+    So do names of several lines: messages are of one.
+    """
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE:
             for inner in value if field.is_repeated else (value,):
@@ -109,6 +113,8 @@ def _check_text(message: Any) -> None:
             for text in value if field.is_repeated else (value,):
                 if isinstance(text, bytes):
                     text.decode()
+                elif field.name in NAMES and len(f"{text}.".splitlines()) > 1:
+                    raise UnicodeDecodeError("utf-8", text.encode(), 0, 1, "a line break")
 
 
 def _no_model(path: str, why: str = "") -> InputError:

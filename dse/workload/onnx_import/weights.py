@@ -15,7 +15,7 @@ def weight_bits(building: Building, name: str, zero_point: str, node: Node, axis
     """Width of the array's signed weights for the tensor ``name``, whose integers have the tensor ``zero_point`` (``""``: none),
     of one value or of one for each index of ``axis``.
 
-    Signed weights without zero points take their own width. For others, w - zero point is what counts: the values themselves decide where
+    Signed weights without zero points take their own width. For others it is that or the next that holds w - zero point: values decide where
     the model holds them, the types' ranges where it computes them. Raises InputError where not even 16 bits hold it.
     """
     stated = node.whole("weight_size", 0, 0, MAX_ARRAY_BITS)  # ZigZag's attribute
@@ -51,7 +51,7 @@ def weight_bits(building: Building, name: str, zero_point: str, node: Node, axis
             raise InputError("not one zero point for each output channel", where=f"{node.where}: weights", value=offsets.shape,
                              allowed=str(lows.shape))
     low, high = int((lows - offsets).min()), int((highs - offsets).max())
-    width = array_width(max(signed_width(low, high), 2))
+    width = array_width(max(signed_width(low, high), bits, 2))
     if width > MAX_ARRAY_BITS:
         raise InputError("weights less their zero point take more bits than the array has", where=f"{node.where}: weights", value=width,
                          allowed=f"up to {MAX_ARRAY_BITS}")
@@ -63,6 +63,9 @@ def _offsets(building: Building, zero_point: str, limits: tuple[int, int]) -> ND
     if not zero_point:
         return np.zeros(1, np.int64)
     value = building.constants.optional(zero_point)
-    return np.array(limits, np.int64) if value is None else value.astype(np.int64).reshape(-1)
+    if value is None:
+        return np.array(limits, np.int64)
+    with np.errstate(invalid="ignore"):
+        return value.astype(np.int64).reshape(-1)
 
 
