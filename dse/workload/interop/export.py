@@ -24,6 +24,7 @@ from hdl.layer import Layer
 
 FORMATS = ("yaml", "scalesim", "zigzag", "timeloop")
 MAX_COPIES = 4096
+LEAST_PARTIAL_SUM_BITS = 16
 CONV_EQUATION = "O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]"
 GROUPED_EQUATION = "O[b][g][k][oy][ox]+=W[g][k][c][fy][fx]*I[b][g][c][iy][ix]"
 LINEAR_EQUATION = "O[b][k]+=W[k][c]*I[b][c]"
@@ -136,8 +137,6 @@ def _zigzag(network: Network, notes: _Notes) -> dict[str, str]:
 
 
 def _zigzag_entry(node: ArrayOperator, ids: dict[str, int]) -> dict[str, Any]:
-    from hdl.compatibility import accumulator_bits_needed
-
     layer, own = node.layer, ids[node.name]
     is_linear, is_grouped = layer.kind == "linear", layer.G > 1
     loops = {"B": layer.B, **({"G": layer.G} if is_grouped else {}), "K": layer.K // layer.G, "C": layer.C // layer.G}
@@ -149,10 +148,11 @@ def _zigzag_entry(node: ArrayOperator, ids: dict[str, int]) -> dict[str, Any]:
                    "padding": [[layer.PL, layer.PR], [layer.PT, layer.PB]]}
     equation = {(False, False): CONV_EQUATION, (False, True): GROUPED_EQUATION, (True, False): LINEAR_EQUATION,
                 (True, True): GROUPED_LINEAR_EQUATION}[is_linear, is_grouped]
-    accumulator = accumulator_bits_needed(layer, node.weight_bits, node.activation_bits)
+    # Partial sums as wide as in ZigZag's own workloads: those that its accelerators have registers for.
+    partial = max(LEAST_PARTIAL_SUM_BITS, node.weight_bits + node.activation_bits)
     return {"id": own, "name": node.name, "operator_type": "Gemm" if is_linear else "Conv", "equation": equation,
             "dimension_relations": relations, "loop_dims": list(loops), "loop_sizes": list(loops.values()), **padding,
-            "operand_precision": {"W": node.weight_bits, "I": node.activation_bits, "O": accumulator, "O_final": node.output_bits},
+            "operand_precision": {"W": node.weight_bits, "I": node.activation_bits, "O": partial, "O_final": node.output_bits},
             "operand_source": {"W": own, "I": ids.get(node.inputs[0], own)}}
 
 

@@ -133,6 +133,7 @@ def test_zigzag_reads_the_same_layers(name, zigzag):
         assert entry["elements"]["I"] == layer.B * layer.C * read[0] * read[1]
         bits = node.weight_bits, node.activation_bits, node.output_bits
         assert tuple(entry["bits"][operand] for operand in ("W", "I", "O_final")) == bits
+        assert entry["bits"]["O"] == max(16, node.weight_bits + node.activation_bits)
         direct = [source for source in node.inputs if isinstance(network.operator(source), ArrayOperator)]
         assert entry["reads"] == direct
 
