@@ -29,13 +29,13 @@ def list_devices() -> tuple[str, ...]:
 
 @cache
 def list_boards() -> tuple[str, ...]:
-    """Names of the built-in boards, in alphabetical order."""
+    """Names of the built-in boards in alphabetical order, smaller numbers first."""
     return _names("profiles")
 
 
 @cache
 def list_machines() -> tuple[str, ...]:
-    """Names of the reference machines, in alphabetical order."""
+    """Names of the reference machines in alphabetical order, smaller numbers first."""
     return _names("machines")
 
 

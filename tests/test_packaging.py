@@ -107,4 +107,4 @@ def test_boards_load_from_the_wheel(wheel, tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "site")], cwd=tmp_path, capture_output=True, text=True,
                           timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == sorted(path.stem for path in (ROOT / "boards" / "profiles").glob("*.yaml"))
+    assert sorted(done.stdout.split()) == sorted(path.stem for path in (ROOT / "boards" / "profiles").glob("*.yaml"))

@@ -154,8 +154,9 @@ def _check_names(axes: Mapping[str, Axis], conditions: Sequence[Expression], whe
 ROWS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 COLS = (*ROWS, 96, 128, 192, 256)
 DEPTHS = (*sorted(WIDTHS_18KB), 32768, 65536)
-LARGE_BLOCK_RAMS = 64
-"""A board with so many has room for many more arrays and splits: fewer values are tried, so that a sweep takes about as long."""
+LARGE_BLOCK_RAMS, HUGE_BLOCK_RAMS = 64, 512
+"""A board with so many (of 18 Kb) has room for many more arrays and splits: fewer values are tried, so that a sweep takes about as long."""
+HUGE_SIDES = (1, 2, 4, 8, 16, 32, 48, 64)
 
 
 def default_space(board: Board, precisions: Sequence[str] = ("w8a8",), *, constraints: Constraints | None = None) -> Space:
@@ -165,15 +166,17 @@ def default_space(board: Board, precisions: Sequence[str] = ("w8a8",), *, constr
     chosen by default.
     """
     constraints = constraints or Constraints()
-    large = usable(constraints.applied_to(board))["block_rams"] >= LARGE_BLOCK_RAMS
+    room = usable(constraints.applied_to(board))["block_rams"]
+    large, huge = room >= LARGE_BLOCK_RAMS, room >= HUGE_BLOCK_RAMS
     several = [_drains_of_a_lane(count) for count in (2, 4)]
     # The width of a bank is at least this; a block RAM reads 36 bits a cycle.
     widths = {kind: f"max(cols * {kind}_bits, bus_bits // 2 + 1)" for kind in ("weight", "activation")}
     return Space.from_dict({
-        "rows": list(ROWS), "cols": list(COLS), "lanes": [1, 2, 3, 4, 6, 8] if large else list(range(1, 9)),
+        "rows": list(HUGE_SIDES if huge else ROWS), "cols": [*HUGE_SIDES, 128] if huge else list(COLS),
+        "lanes": [1, 2, 4, 8] if huge else [1, 2, 3, 4, 6, 8] if large else list(range(1, 9)),
         "precision": list(precisions), "drains": ["lanes", *several] if large else [1, "lanes", *several],
         "output_multiplier": ["serial", "dsp"],
-        "input_depth": list(DEPTHS), "weight_depth": list(DEPTHS[::2]) if large else list(DEPTHS),
+        "input_depth": list(DEPTHS[::2] if huge else DEPTHS), "weight_depth": list(DEPTHS[::2]) if large else list(DEPTHS),
         "output_depth": [512, 2048] if large else [512, 1024, 2048, 4096, 8192],
         "psum_depth": [0, 512, 4096] if large else [0, 512, 1024, 2048, 4096, 8192],
         "where": [

@@ -50,7 +50,7 @@ PEAK_MB_S = {"papilio-pro": 160, "mojo-v3": 62.5, "minispartan6-plus": 160, "min
              "arty-a7-35": 1600, "arty-a7-100": 1600, "nexys4-ddr": 1300, "genesys-2": 3200, "kc705": 8000, "pynq-z1": 2100,
              "zedboard": 4264, "zc706": 4200, "vc707": 4000, "ultra96": 8528, "zcu102": 17064, "zcu104": 8000, "alveo-u200": 32000,
              "alveo-u250": 32000, "ulx3s-12f": 100, "ulx3s-25f": 100, "ulx3s-45f": 100, "ulx3s-85f": 100, "orangecrab-25f": 384,
-             "orangecrab-85f": 384, "colorlight-i5": 240, "icebreaker": 192, "ice40-up5k-evn": 192, "ice40-hx8k-evn": 0,
+             "orangecrab-85f": 384, "colorlight-i5": 240, "icebreaker": 96, "ice40-up5k-evn": 96, "ice40-hx8k-evn": 0,
              "tang-primer-20k": 384}
 # Vendors' tables: peak Tera-ops of all devices together by precision, memory GB/s, operations a byte at the ridge.
 MACHINES = {"mos-6502": ({"int8": 5e-7}, 0.001, 0.5), "gtx-1050-ti": ({"fp32": 2.1}, 112, 19), "gtx-1080-ti": ({"fp32": 11.3}, 484, 23),
@@ -182,7 +182,7 @@ def test_memory_on_the_chip_is_that_of_the_device():
         assert board.memory is not None and board.device.large_ram is not None
         assert board.memory.kind == "SPRAM" and board.device.large_ram_kind == board.memory.part
         assert board.memory.size_bytes == 4 * 32768 == board.device.capacity["large_rams"] * board.device.large_ram.bits // 8
-        assert board.memory.width_bits.value == board.device.capacity["large_rams"] * board.device.large_ram.port_bits
+        assert board.memory.width_bits.value == 2 * board.device.large_ram.port_bits
         assert board.memory.mt_s.value == board.clock_mhz.value and board.memory.size_bytes == 131072
 
 

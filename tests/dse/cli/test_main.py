@@ -285,7 +285,7 @@ WRONG = {
     "no workload": (["simulate", *BOARD], "Missing argument 'WORKLOAD'; see `nearmac simulate --help`"),
     "not a number": (["simulate", LINEAR, *BOARD, "--drains", "x"], "Invalid value for '--drains'"),
     "unknown option": (["simulate", LINEAR, "--bord", "x"], "--bord"),
-    "unknown board": (["simulate", LINEAR, "--board", "papilio"], "--board: unknown board, got 'papilio'; allowed: atlys, "),
+    "unknown board": (["simulate", LINEAR, "--board", "papilio"], "--board: unknown board, got 'papilio'; allowed: alveo-u200, alveo-u250, "),
     "no board file": (["simulate", LINEAR, "--board", "./none.yaml"], "none.yaml: no such file"),
     "no memory": (["simulate", LINEAR, "--board", "mimas"], "--board: board mimas has no external memory, got 'mimas'; choose a board"),
     "empty workload": (["simulate", " ", *BOARD], "WORKLOAD: empty, got ' '; allowed: a layer in place"),
