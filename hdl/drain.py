@@ -38,9 +38,14 @@ def drain_cycles(design: Design) -> int:
     return design.drain_steps * drain_interval(design)
 
 
+def addend_cycles(design: Design) -> int:
+    """From the cycle that reads a result to the cycle that adds bias or partial sum: they take two, the result may take more."""
+    return max(READ_CYCLES + 1, readout_cycles(design))
+
+
 def tail_cycles(design: Design) -> int:
     """From the cycle that issues a tile's last vector to the cycle in which its last output beat is being written."""
-    return READ_CYCLES + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + readout_cycles(design) + 1 \
+    return READ_CYCLES + capture_cycles(design) + drain_cycles(design) - drain_interval(design) + addend_cycles(design) + 1 \
         + output_unit(design).latency_cycles + 1
 
 
@@ -172,10 +177,11 @@ class DrainUnit(wiring.Component):
             token.pixel_end.eq(walker.group.pixel_end & (walker.row + parts >= walker.rows)),
             token.tile_end.eq(walker.step_valid & walker.group.tile_end & walker.group_end),
         ]
-        readout = readout_cycles(design)
-        entry = _delay(m, walker.parameter_entry, readout - 1, "parameter_entry")
+        adding = addend_cycles(design)
+        reading = adding - READ_CYCLES - 1
+        entry = _delay(m, walker.parameter_entry, reading, "parameter_entry")
         read = Signal(token_shape)
-        m.d.comb += read.eq(_delay(m, token.as_value(), readout, "read"))
+        m.d.comb += read.eq(_delay(m, token.as_value(), adding, "read"))
         summed = Signal(token_shape)
         m.d.sync += summed.eq(read)
 
@@ -198,7 +204,13 @@ class DrainUnit(wiring.Component):
                 m.d.sync += index.eq(0)
             with m.Elif(walker.step_valid):
                 m.d.sync += index.eq(index + 1)
-            psum_index = _delay(m, index, readout - 1, "psum_index")
+            psum_index = _delay(m, index, reading, "psum_index")
+        results, held = [self.i_results[drain] for drain in range(design.drains)], parameters
+        if drain_interval(design) == 1:  # otherwise a step's results and parameters stay for longer than it takes to add them
+            results = [_delay(m, result, adding - readout_cycles(design), f"result_{drain}").as_signed()
+                       for drain, result in enumerate(results)]
+            held = [Signal.like(parameter, name=f"held_{part}") for part, parameter in enumerate(parameters)]
+            m.d.sync += [later.eq(now) for later, now in zip(held, parameters, strict=True)]
 
         latency = output_unit(design).latency_cycles
         emitted = Signal(token_shape)
@@ -206,8 +218,8 @@ class DrainUnit(wiring.Component):
         m.d.comb += emitted.eq(_delay(m, summed.as_value(), latency, "emitted"))
         values, strobes = [], []
         for drain in range(design.drains):
-            total = self._total(m, drain, parameters[drain % parts], psum_index, summed)
-            value, strobe = self._output(m, drain, total, parameters[drain % parts], final[drain])
+            total = self._total(m, drain, results[drain], parameters[drain % parts], psum_index, summed)
+            value, strobe = self._output(m, drain, total, held[drain % parts], final[drain])
             values.append(value)
             strobes.append(strobe)
         m.d.sync += self.done.eq(emitted.tile_end)
@@ -228,25 +240,23 @@ class DrainUnit(wiring.Component):
             ]
         return m
 
-    def _total(self, m: Module, drain: int, parameter: Any, psum_index: Value | None, summed: Any) -> Signal:
+    def _total(self, m: Module, drain: int, result: Value, parameter: Any, psum_index: Value | None, summed: Any) -> Signal:
         """Result plus bias, or plus the partial sum of the channel tiles before; in the cycle of ``summed``."""
         design = self._design
         bias: Value = Const(0) if design.has_threshold_output else parameter.bias
-        addend = bias
+        chosen = bias
         total = Signal(signed(design.accumulator_bits), name=f"total_{drain}")
         if psum_index is not None:
             bank = Bank(shape=design.bank_shape("psum"), word_bits=design.accumulator_bits)
             m.submodules[f"psum_{drain}"] = bank
-            index_at_read = Signal.like(psum_index)
-            index_at_sum = Signal.like(psum_index)
-            m.d.sync += [index_at_read.eq(psum_index), index_at_sum.eq(index_at_read)]
             m.d.comb += [
                 bank.read_enable.eq(1), bank.read_word.eq(psum_index),
-                bank.write_enable.eq(summed.step & ~self.tile.final_channels), bank.write_entry.eq(index_at_sum),
-                bank.write_data.eq(total),
+                bank.write_enable.eq(summed.step & ~self.tile.final_channels),
+                bank.write_entry.eq(_delay(m, psum_index, READ_CYCLES + 2, f"psum_index_{drain}")), bank.write_data.eq(total),
             ]
-            addend = Mux(self.tile.first_channels, bias, bank.read_data.as_signed())
-        m.d.sync += total.eq(self.i_results[drain] + addend)
+            chosen = Mux(self.tile.first_channels, bias, bank.read_data.as_signed())
+        addend = Signal(signed(design.accumulator_bits), name=f"addend_{drain}")
+        m.d.sync += [addend.eq(chosen), total.eq(result + addend)]
         return total
 
     def _output(self, m: Module, drain: int, total: Signal, parameter: Any, valid: Value) -> tuple[Value, Value]:

@@ -192,23 +192,27 @@ class IssueUnit(wiring.Component):
         last = Signal()
         m.d.comb += last.eq(last_in_tap_row & last_y)
 
-        clear = Const(1)
+        clear: Value = Const(1)
         if self._drain_cycles > 1:
-            wait = Signal(range(self._drain_cycles))
-            clear = wait == 0
+            clear, wait = Signal(init=1, name="clear"), Signal(range(self._drain_cycles))
             with m.If(walker.take):
-                m.d.sync += wait.eq(self._drain_cycles - 1)
+                m.d.sync += [clear.eq(0), wait.eq(self._drain_cycles - 1)]
             with m.Elif(~clear):
-                m.d.sync += wait.eq(wait - 1)
+                m.d.sync += [clear.eq(wait == 1), wait.eq(wait - 1)]
+        free = Signal(init=1)  # no vectors of a group are left after this cycle
         m.d.comb += [
-            walker.take.eq(walker.ready & clear & (~active | last)),
+            walker.take.eq(walker.ready & clear & free),
             self.stalled.eq(walker.ready & ~active & ~clear),
         ]
 
         take = walker.take
-        count_loop(m, last_word, tile.words_last, clear=take | active & last_word, step=active, name="word")
-        count_loop(m, last_x, config.fx_last, clear=take | active & last_in_tap_row, step=active & last_word, name="tap_x")
-        count_loop(m, last_y, config.fy_last, clear=take, step=active & last_in_tap_row, name="tap_y")
+        words = count_loop(m, last_word, tile.words_last, clear=take | active & last_word, step=active, name="word")
+        columns = count_loop(m, last_x, config.fx_last, clear=take | active & last_in_tap_row, step=active & last_word, name="tap_x")
+        rows = count_loop(m, last_y, config.fy_last, clear=take, step=active & last_in_tap_row, name="tap_y")
+        # Whether the next vector is the last, from what the three flags become: `take` goes everywhere and must not come late.
+        next_x = Mux(last_word, Mux(last_x, columns.single, columns.ending), last_x)
+        next_last = Mux(last_word, words.single, words.ending) & next_x & Mux(last_in_tap_row, rows.ending, last_y)
+        m.d.sync += free.eq(Mux(take, words.single & columns.single & rows.single, ~active | last | next_last))
         walk_address(m, self.input_word, start=take, first=walker.input_word, step=active, stride=1,
                      ends=(last_word, last_in_tap_row), strides=(config.tap_x_words, config.tap_y_words), name="input")
         with m.If(take):

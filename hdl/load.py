@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
 from hdl.loop import choose, count_loop, walk_address
 from hdl.program import COORDINATE_BITS, LENGTH_BITS, Stage, entry_bits
-from hdl.request import Transfer
 from hdl.sequencer import stage_layout
 
 
@@ -51,60 +50,49 @@ class LoadUnit(wiring.Component):
         m = Module()
         design, load, data = self._design, self.load, self.read_data
         bus = design.bus_bits
-        transfer = Signal(Transfer)
-        following = Signal(Transfer)
-        beats = Signal(LENGTH_BITS)  # left of the program, parameters or weights
+        is_program, is_parameters, is_weights, is_input = kinds = [
+            Signal(name=f"is_{what}") for what in ("program", "parameters", "weights", "input")]
+        beats, last_beat = Signal(LENGTH_BITS), Signal()  # left of the program, parameters or weights; none after this one
         part = Signal(range(max(2, self._most_beats, PROGRAM_WORD_BITS // bus)))  # beat within its entry
-        m.d.comb += [data.ready.eq(1), self.busy.eq(transfer != Transfer.NONE)]
-        taken = Signal()
-        m.d.comb += taken.eq(data.valid & self.busy)
+        m.d.comb += [data.ready.eq(1), self.busy.eq(Cat(kinds).any())]
 
         entry = data.payload
         if self._most_beats > 1 or bus < PROGRAM_WORD_BITS:
             kept = max(self._most_beats - 1, 1)
             earlier = Signal(kept * bus)
             entry = Cat(earlier, data.payload)
-            with m.If(taken):
+            with m.If(data.valid):
                 m.d.sync += earlier.eq(entry[bus:])
         for name in ("parameter", "weight", "input"):
             port = getattr(self, f"{name}_data")
             m.d.comb += port.eq(entry[len(entry) - len(port):])
 
-        has = {Transfer.PARAMETERS: load.load_parameters, Transfer.WEIGHTS: load.load_weights, Transfer.INPUT: load.load_input}
-
-        def follow(after: Transfer) -> None:
-            m.d.comb += following.eq(Transfer.NONE)
-            for kind in (Transfer.INPUT, Transfer.WEIGHTS, Transfer.PARAMETERS):
-                if kind.value > after.value:
-                    with m.If(has[kind]):
-                        m.d.comb += following.eq(kind)
-
-        done = Signal()  # the transfer's last beat is taken
-        with m.If(taken):
+        # At the start the first transfer that the phase has; when one is done, the next.
+        start, done = self.start & self.has_load, Signal()
+        after_parameters = start & ~load.load_parameters | done & is_parameters
+        after_weights = after_parameters & ~load.load_weights | done & is_weights
+        with m.If(data.valid):
             m.d.sync += part.eq(part + 1)
         with m.If(self.fetch):
-            m.d.sync += [transfer.eq(Transfer.PROGRAM), self.program_word.eq(0), part.eq(0)]
-        with m.Elif(self.start & self.has_load):
-            follow(Transfer.NONE)
-        with m.Elif(done):
-            with m.Switch(transfer):
-                for kind in (Transfer.PARAMETERS, Transfer.WEIGHTS):
-                    with m.Case(kind):
-                        follow(kind)
-        begin = done | self.start & self.has_load
-        with m.If(begin):
-            m.d.sync += [transfer.eq(following), part.eq(0)]
-        with m.If(taken | self.fetch | begin):
-            m.d.sync += beats.eq(choose(Cat(self.fetch | begin & ~(self.start & load.load_parameters), begin), [
+            m.d.sync += [is_program.eq(1), self.program_word.eq(0), part.eq(0)]
+        with m.Elif(start | done):
+            m.d.sync += [
+                is_program.eq(0), is_parameters.eq(start & load.load_parameters), is_weights.eq(after_parameters & load.load_weights),
+                is_input.eq(after_weights & load.load_input), part.eq(0),
+            ]
+        to_weights = is_parameters & last_beat
+        load_beats = start | to_weights
+        with m.If(data.valid | self.fetch | start):
+            m.d.sync += beats.eq(choose(Cat(self.fetch | load_beats & ~(start & load.load_parameters), load_beats), [
                 beats - 1, self.program_beats, load.parameter_beats, load.weight_beats]))
+        # Known a cycle ahead. At the start there is time to look at what was taken over: memory has a latency.
+        m.d.sync += last_beat.eq(Mux(data.valid, Mux(to_weights, load.weight_beats == 1, beats == 2), beats == 1))
 
-        with m.If((transfer != Transfer.INPUT) & (beats == 1)):
-            m.d.comb += done.eq(taken)
-        self._take_program(m, taken & (transfer == Transfer.PROGRAM), entry, part)
-        self._take_parameters(m, taken & (transfer == Transfer.PARAMETERS), part)
-        self._take_weights(m, taken & (transfer == Transfer.WEIGHTS), part)
-        with m.If(self._take_input(m, taken & (transfer == Transfer.INPUT), part)):
-            m.d.comb += done.eq(1)
+        self._take_program(m, data.valid & is_program, entry, part)
+        self._take_parameters(m, data.valid & is_parameters, part)
+        self._take_weights(m, data.valid & is_weights, part)
+        input_done = self._take_input(m, data.valid & is_input, part)
+        m.d.comb += done.eq(input_done | data.valid & ~is_input & last_beat)
         return m
 
     def _take_program(self, m: Module, taken: Value, entry: Value, part: Signal) -> None:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, ValueLike
 
 
-def count_loop(m: Module, last: Signal, limit: Value, *, clear: ValueLike, step: ValueLike, name: str) -> None:
+class Ahead(NamedTuple):
+    """What ``last`` of a loop becomes."""
+
+    single: Value  # when the loop begins: it has one iteration
+    ending: Value  # with a step that does not end it: the next iteration is the last
+
+
+def count_loop(m: Module, last: Signal, limit: Value, *, clear: ValueLike, step: ValueLike, name: str) -> Ahead:
     """Drives ``last``: the loop is in its last iteration, number ``limit``.
 
     ``clear`` goes to iteration 0 and wins over ``step``, which goes to the next one; both act with the next cycle. Clear in the
     last iteration to begin again. ``limit`` must be valid with ``clear`` and stay.
 
-    The comparison is made a cycle ahead, so a path that begins with ``last`` begins at a register; and a counter that has nothing
-    but a reset, an enable and an increment needs no look-up tables.
+    The comparison is made a cycle ahead, so a path that begins with ``last`` begins at a register; it does not wait for ``clear``
+    and ``step``, which may come late; and a counter that has nothing but a reset, an enable and an increment needs no look-up tables.
     """
     ahead = Signal(len(limit), name=f"{name}_ahead", init=1)  # number of the next iteration
     with m.If(clear):
         m.d.sync += ahead.eq(1)
     with m.Elif(step):
         m.d.sync += ahead.eq(ahead + 1)
+    becomes = Ahead(single=limit == 0, ending=ahead == limit)
     with m.If(clear | step):
-        m.d.sync += last.eq(Mux(clear, 0, ahead) == limit)
+        m.d.sync += last.eq(Mux(clear, becomes.single, becomes.ending))
+    return becomes
 
 
 def walk_address(m: Module, address: Signal, *, start: Value, first: Value, step: Value, stride: ValueLike, ends: Sequence[Value],

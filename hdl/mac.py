@@ -150,7 +150,10 @@ class MacUnit(wiring.Component):
         design = self._design
         terms: list[Value] = []
         for c, (weight, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
-            product = Signal(signed(design.product_bits), name=f"product{c}", reset_less=True)
+            # Yosys 0.70's ice40_dsp puts the sum of two registered products into one SB_MAC16 and loses the first product. It does not
+            # touch a register that has a reset; where reset is free (DSP48), that costs nothing.
+            loses = design.accumulate is Accumulate.TREE and c % 2 == 0
+            product = Signal(signed(design.product_bits), name=f"product{c}", reset_less=not loses)
             exact = weight * activation if design.multiplier is Multiplier.DSP else signed_product_lut(m, weight, activation)
             m.d.sync += product.eq(exact)
             terms.append(product)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
@@ -16,17 +14,6 @@ from hdl.sequencer import stage_layout
 
 REQUEST = StructLayout({"address": unsigned(EXTERNAL_ADDRESS_BITS), "length": unsigned(LENGTH_BITS), "write": unsigned(1)})
 """A burst: first beat's address and number of beats (at least 1), both in beats; 1 to write, 0 to read."""
-
-
-class Transfer(IntEnum):
-    """What a burst belongs to, in the order of a phase."""
-
-    NONE = 0
-    PROGRAM = 1
-    STORE = 2
-    PARAMETERS = 3
-    WEIGHTS = 4
-    INPUT = 5
 
 
 class RequestUnit(wiring.Component):
@@ -57,77 +44,59 @@ class RequestUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, load, store, request = self.config, self.load, self.store, self.request
-        transfer = Signal(Transfer)
-        ready_to_load = Signal(Transfer)  # the transfer to set up in this cycle
-        begun = Signal()  # the bursts of `transfer` are being issued
+        begun = Signal()  # bursts of a transfer are being issued: of the store, parameters or weights, or else of input or program
+        is_store, is_parameters, is_weights = is_kind = [Signal(name=f"is_{what}") for what in ("store", "parameters", "weights")]
+        m.d.comb += [request.valid.eq(begun), self.busy.eq(begun)]
+
+        # What the phase has after the transfer at work, or at all; nothing before a fetch. Known early, unlike whether it is its turn.
+        wants = (self.has_store & store.store_output,
+                 *(self.has_load & wanted for wanted in (load.load_parameters, load.load_weights, load.load_input)))
+        to = []
+        reached: Value = ~begun
+        for wanted, done in zip(wants, (*is_kind, Const(0)), strict=True):
+            to.append(reached & wanted)
+            reached = reached & ~wanted | done
+        to_store, to_parameters, to_weights, to_input = to
+
+        last_burst, last_row = Signal(), Signal()
+        taken, finished = begun & request.ready, Signal()
+        m.d.comb += finished.eq(taken & last_burst & last_row)
+        moves = self.fetch | self.start | finished
+        with m.If(moves):
+            m.d.sync += [begun.eq(self.fetch | Cat(to).any()), *(signal.eq(value) for signal, value in zip(is_kind, to, strict=False))]
+
+        # Store and input: bursts of a row, rows of the transfer. The others are one burst.
+        bursts_last = Mux(is_store, store.output_bursts_last, load.input_bursts_last)
+        rows_last = Mux(is_store, store.output_rows_last, load.input_rows_last)
+        next_burst, next_row = (Signal(12, name=f"next_{what}", init=1) for what in ("burst", "row"))
+        of_store, of_input = moves & to_store | ~moves & is_store, moves & to_input | ~moves & ~is_store
+        single_burst = ~(of_store & (store.output_bursts_last != 0) | of_input & (load.input_bursts_last != 0))
+        single_row = ~(to_store & (store.output_rows_last != 0) | to_input & (load.input_rows_last != 0))
+        row_end = taken & last_burst
+        with m.If(moves | row_end):
+            m.d.sync += [next_burst.eq(1), last_burst.eq(single_burst)]
+        with m.Elif(taken):
+            m.d.sync += [next_burst.eq(next_burst + 1), last_burst.eq(next_burst == bursts_last)]
+        with m.If(moves):
+            m.d.sync += [next_row.eq(1), last_row.eq(single_row)]
+        with m.Elif(row_end):
+            m.d.sync += [next_row.eq(next_row + 1), last_row.eq(next_row == rows_last)]
+
+        # One address register takes where a transfer begins, or the sum that also begins the next row.
         row_address = Signal(EXTERNAL_ADDRESS_BITS)
-        bursts, rows = Signal(12), Signal(12)  # left in the row, left in the transfer
-
-        wants_store = self.has_store & store.store_output
-        wants = {Transfer.STORE: wants_store, Transfer.PARAMETERS: self.has_load & load.load_parameters,
-                 Transfer.WEIGHTS: self.has_load & load.load_weights, Transfer.INPUT: self.has_load & load.load_input}
-
-        def set_up_next(after: Transfer) -> None:
-            """The next transfer that this phase has."""
-            m.d.comb += ready_to_load.eq(Transfer.NONE)
-            for kind in (Transfer.INPUT, Transfer.WEIGHTS, Transfer.PARAMETERS, Transfer.STORE):
-                if kind.value > after.value:
-                    with m.If(wants[kind]):
-                        m.d.comb += ready_to_load.eq(kind)
-
-        last_burst, last_row = bursts == 0, rows == 0
-        finished = Signal()
-        m.d.comb += [request.valid.eq(begun), finished.eq(begun & request.ready & last_burst & last_row)]
-        m.d.comb += self.busy.eq(begun)
-
-        with m.If(self.fetch):
-            m.d.comb += ready_to_load.eq(Transfer.PROGRAM)
-        with m.Elif(self.start):
-            set_up_next(Transfer.NONE)
-        with m.Elif(finished):
-            with m.Switch(transfer):
-                for kind in (Transfer.STORE, Transfer.PARAMETERS, Transfer.WEIGHTS):
-                    with m.Case(kind):
-                        set_up_next(kind)
-
-        # One address register takes what it is set up with, or the sum that also begins the next row.
-        is_store = transfer == Transfer.STORE
         stride = choose(Cat(last_burst, is_store), [config.input_pixel_beats, config.input_row_beats,
                                                     config.output_pixel_beats, config.output_row_beats])
-        address, length = Signal(EXTERNAL_ADDRESS_BITS), Signal(LENGTH_BITS)
-        m.d.comb += address.eq(stride + Mux(last_burst, row_address, request.payload.address))
-        setup = ready_to_load != Transfer.NONE
-        following_bursts, following_rows = Signal.like(bursts), Signal.like(rows)
-        m.d.comb += following_rows.eq(rows - 1)
-        with m.If(last_burst):
-            m.d.comb += following_bursts.eq(Mux(is_store, store.output_bursts_last, load.input_bursts_last))
-        with m.Else():
-            m.d.comb += following_bursts.eq(bursts - 1)
-        with m.If(setup):
-            m.d.comb += [following_bursts.eq(0), following_rows.eq(0)]
-        with m.Switch(ready_to_load):
-            with m.Case(Transfer.PROGRAM):
-                m.d.comb += [address.eq(self.program_address), length.eq(self.program_beats)]
-            with m.Case(Transfer.STORE):
-                m.d.comb += [address.eq(store.output_address), length.eq(store.output_beats),
-                             following_rows.eq(store.output_rows_last), following_bursts.eq(store.output_bursts_last)]
-            with m.Case(Transfer.PARAMETERS):
-                m.d.comb += [address.eq(load.parameter_address), length.eq(load.parameter_beats)]
-            with m.Case(Transfer.WEIGHTS):
-                m.d.comb += [address.eq(load.weight_address), length.eq(load.weight_beats)]
-            with m.Case(Transfer.INPUT):
-                m.d.comb += [address.eq(load.input_address), length.eq(load.input_beats),
-                             following_rows.eq(load.input_rows_last), following_bursts.eq(load.input_bursts_last)]
-        taken = begun & request.ready
-        with m.If(setup | taken):
-            m.d.sync += [request.payload.address.eq(address), bursts.eq(following_bursts)]
-        with m.If(setup | taken & last_burst):
-            m.d.sync += [row_address.eq(address), rows.eq(following_rows)]
-        with m.If(setup):
-            m.d.sync += [begun.eq(1), transfer.eq(ready_to_load), request.payload.length.eq(length),
-                         request.payload.write.eq(ready_to_load == Transfer.STORE)]
-        with m.Elif(finished):
-            m.d.sync += begun.eq(0)
+        following = (stride + Mux(last_burst, row_address, request.payload.address))[:EXTERNAL_ADDRESS_BITS]
+        kind = Cat(to_parameters | to_input, to_weights | to_input)
+        first = choose(kind, [store.output_address, load.parameter_address, load.weight_address, load.input_address])
+        address = Mux(moves, Mux(self.fetch, self.program_address, first), following)
+        with m.If(moves | taken):
+            m.d.sync += request.payload.address.eq(address)
+        with m.If(moves | row_end):
+            m.d.sync += row_address.eq(address)
+        with m.If(moves):
+            length = choose(kind, [store.output_beats, load.parameter_beats, load.weight_beats, load.input_beats])
+            m.d.sync += [request.payload.length.eq(Mux(self.fetch, self.program_beats, length)), request.payload.write.eq(to_store)]
         return m
 
 

@@ -15,10 +15,10 @@ FETCH_END_CYCLES = 2
 INSTRUCTION_CYCLES = 2
 """Every instruction: one cycle to read it, one to read its operand."""
 
-FIRST_EVALUATION_CYCLES = 3
+FIRST_EVALUATION_CYCLES = 4
 """The first evaluation beyond its instructions: reading the header, entering and leaving."""
 
-EVALUATION_CYCLES = 2
+EVALUATION_CYCLES = 3
 """A tile's evaluation beyond its instructions: entering the routine and leaving it."""
 
 PHASE_CHANGE_CYCLES = 2
