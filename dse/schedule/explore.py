@@ -179,9 +179,8 @@ def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> di
 
 def design_with_depths(design: Design, depths: list[int]) -> Design:
     """The design with banks of so many entries each, in the order of ``BANKS``."""
-    base = design.with_(psum_bytes=1 << 16 if depths[3] else 0)
-    return base.with_(**{f"{kind}_bytes": ceil_div(depth * base.bank_width_bits(kind) * base.bank_count(kind), 8)
-                            for kind, depth in zip(BANKS, depths, strict=True)})
+    return design.with_(**{f"{kind}_bytes": ceil_div(depth * design.bank_width_bits(kind) * design.bank_count(kind), 8)
+                           for kind, depth in zip(BANKS, depths, strict=True)})
 
 
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:

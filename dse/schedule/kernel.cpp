@@ -1,5 +1,6 @@
 // The entry points of the compiled search and of the compiled grids, as kernel.py calls them.
 
+#include "kernel_grid.h"
 #include "kernel_search.h"
 
 namespace {
@@ -7,15 +8,19 @@ namespace {
 static_assert(sizeof(Constants) == 21 * sizeof(double) && sizeof(Channel) == 43 * sizeof(double) && sizeof(Cut) == 18 * sizeof(double)
               && sizeof(Structure) == 11 * 4 && sizeof(Moved) == 15 * 4 && sizeof(Limit) == 7 * 4, "as kernel.py lays them out");
 
+void set(Model& model, const double* constants, const int64_t* counts, const double* channels, const double* ys, const double* xs) {
+    model.run = *reinterpret_cast<const Constants*>(constants);
+    model.channels = reinterpret_cast<const Channel*>(channels);
+    model.ys = reinterpret_cast<const Cut*>(ys);
+    model.xs = reinterpret_cast<const Cut*>(xs);
+    model.channel_count = counts[0], model.y_count = counts[1], model.x_count = counts[2];
+}
+
 Search make(const double* constants, const int64_t* sizes, const double* channels, const double* ys, const double* xs,
             const int32_t* const* structures, const double* const* programs) {
     Search search;
-    search.run = *reinterpret_cast<const Constants*>(constants);
-    search.channels = reinterpret_cast<const Channel*>(channels);
-    search.ys = reinterpret_cast<const Cut*>(ys);
-    search.xs = reinterpret_cast<const Cut*>(xs);
+    set(search, constants, sizes + 1, channels, ys, xs);
     search.objective = Objective(sizes[0]);
-    search.channel_count = sizes[1], search.y_count = sizes[2], search.x_count = sizes[3];
     for (int64_t at = 0; at < sizes[4]; at++) {
         search.structures.push_back(reinterpret_cast<const Structure*>(structures[at]));
         search.programs.push_back(programs ? reinterpret_cast<const Program*>(programs[at]) : nullptr);
@@ -55,4 +60,14 @@ extern "C" int64_t nearmac_search(const double* constants, const int64_t* sizes,
 extern "C" void nearmac_missing(const double* constants, const int64_t* sizes, const double* channels, const double* ys, const double* xs,
                                 const int32_t* const* structures, const double* depths, int64_t rows, double* out) {
     make(constants, sizes, channels, ys, xs, structures, nullptr).missing(depths, rows, out);
+}
+
+// ``counts``: channel cuts, row cuts, column cuts, all of one structure.
+extern "C" void nearmac_grid(const double* constants, const int64_t* counts, const double* channels, const double* ys, const double* xs,
+                             const int32_t* structure, const double* programs, double* cycles, double* read, double* written) {
+    Grid grid;
+    set(grid, constants, counts, channels, ys, xs);
+    grid.structure = reinterpret_cast<const Structure*>(structure);
+    grid.programs = reinterpret_cast<const Program*>(programs);
+    grid.evaluate_all(cycles, read, written);
 }

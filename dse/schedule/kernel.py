@@ -1,4 +1,4 @@
-"""The search of :mod:`dse.schedule.explore` as compiled code (``kernel.cpp``), which needs a tenth of NumPy's time or less.
+"""The search of :mod:`dse.schedule.explore` and exact grids of tilings as compiled code (``kernel.cpp``): a tenth of NumPy's time or less.
 
 This module compiles it, and lays out what it works on: tables of cuts, structures with their kinds of phases, program lengths. All are
 cached, since a sweep meets the same ones again and again.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, array_alone, channel_cuts, spatial_cuts
+from dse.schedule.axes import ChannelCuts, Cuts, Floats, Sizes, SpatialCuts, array_alone, channel_cuts, spatial_cuts
 from dse.schedule.closed_form import BEFORE_CYCLES, ProgramTables, Run, channel_codes, program_tables, spatial_codes
 from dse.schedule.phase_kinds import Structure, kinds, structures
 from dse.schedule.tiling import INPUT_LOOPS, MAX_BURST_BEATS, PARAMETER_LOOPS, PIXEL_LOOPS, WEIGHT_LOOPS, Order, Tiling
@@ -27,13 +27,14 @@ from hdl import timing as hardware
 from hdl.design import FIXED_DEPTHS, Design
 from hdl.errors import InputError
 from hdl.layer import Layer
-from hdl.mapping import Axis, Format, x_axis, y_axis
+from hdl.mapping import Axis, Format, Grouping, x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_search.h"))
-# The last one: a product and a sum are rounded one by one, as NumPy does it.
-FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-ffp-contract=off")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_grid.h", "kernel_search.h"))
+# The last two: nobody looks at the flags of exceptions, so that comparisons may be vectorised; and a product and a sum are rounded one by
+# one, as NumPy does it.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-fno-trapping-math", "-ffp-contract=off")
 GOALS = ("both", "cycles", "bytes")
 LOOPS = "SKCBYX"  # by bit
 FACTORS = ("rest", "inner", "tail", "three")
@@ -53,6 +54,7 @@ def library(build: bool) -> ctypes.CDLL | None:
     if found is not None:
         pointer = ctypes.c_void_p
         found.nearmac_search.argtypes, found.nearmac_search.restype = [pointer] * 13, ctypes.c_int64
+        found.nearmac_grid.argtypes, found.nearmac_grid.restype = [pointer] * 10, None
         found.nearmac_missing.argtypes, found.nearmac_missing.restype = [pointer] * 7 + [ctypes.c_int64, pointer], None
     return found
 
@@ -91,20 +93,29 @@ def _rows(cuts: Cuts, *more: NDArray[Any]) -> Floats:
     return np.ascontiguousarray(np.vstack([*cuts.arrays(), *more]).T, np.float64)
 
 
+def _spatial_table(cuts: SpatialCuts) -> Floats:
+    """Cut of kernel_model.h."""
+    rows = _rows(cuts, spatial_codes(cuts))[:, [*range(17), 19]]  # without ``varies`` and ``windows_vary``, which are the code
+    return np.ascontiguousarray(rows)
+
+
+def _channel_table(cuts: ChannelCuts) -> Floats:
+    """Channel of kernel_model.h."""
+    return _rows(cuts, channel_codes(cuts), (cuts.s_count > 1) * 4 + (cuts.k_count > 1) * 2 + (cuts.c_count > 1))
+
+
 @lru_cache(maxsize=512)
 def _spatial_rows(axis: Axis, lanes: int, sizes: Sizes) -> tuple[Floats, bytes]:
-    """(rows: Cut of kernel.cpp; whether there are cuts of one tile (0), of several (1))."""
+    """(table; whether there are cuts of one tile (0), of several (1))."""
     cuts = spatial_cuts(axis, lanes, sizes)
-    rows = _rows(cuts, spatial_codes(cuts))[:, [*range(17), 19]]  # without ``varies`` and ``windows_vary``, which are the code
-    return np.ascontiguousarray(rows), _occurring(cuts.count > 1)
+    return _spatial_table(cuts), _occurring(cuts.count > 1)
 
 
 @lru_cache(maxsize=256)
-def _channel_rows(design: Design, layer: Layer, sizes: Sizes) -> tuple[Floats, bytes]:
-    """(rows: Channel of kernel.cpp; the sets of loops with several tiles)."""
-    cuts: ChannelCuts = channel_cuts(design, layer, sizes)
-    tiled = (cuts.s_count > 1) * 4 + (cuts.k_count > 1) * 2 + (cuts.c_count > 1)
-    return _rows(cuts, channel_codes(cuts), tiled), _occurring(tiled)
+def _channel_rows(array: Design, layer: Layer, sizes: Sizes) -> tuple[Floats, bytes]:
+    """(table; the sets of loops with several tiles)."""
+    table = _channel_table(channel_cuts(array, layer, sizes))
+    return table, _occurring(table[:, -1])
 
 
 def _occurring(values: NDArray[Any]) -> bytes:
@@ -181,6 +192,51 @@ def _array_constants(design: Design) -> tuple[int, int, int, int]:
     return run.drain, run.fixed_compute_cycles, design.parameter_beats, design.drain_steps
 
 
+def _constants(run: Run, tolerance: float = 1.0) -> Floats:
+    """Constants of kernel_model.h."""
+    drain, fixed_compute, parameter_beats, drain_steps = _array_constants(run.design)
+    passes, row_beats = _layer_constants(array_alone(run.design), run.layer)
+    layer, timing = run.layer, run.timing
+    return np.array([
+        drain, fixed_compute, parameter_beats, passes, drain_steps, layer.B, layer.OY, layer.OX, timing.latency_cycles, timing.num,
+        timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"], hardware.MEMORY_START_CYCLES, hardware.MEMORY_END_CYCLES,
+        hardware.PHASE_CHANGE_CYCLES, BEFORE_CYCLES, hardware.INSTRUCTION_CYCLES, hardware.EVALUATION_CYCLES, tolerance], np.float64)
+
+
+@lru_cache(maxsize=1024)
+def _layer_constants(array: Design, layer: Layer) -> tuple[int, int]:
+    """Passes of a supergroup; beats of a pixel of the input where its rows are single bursts, else 0."""
+    group = Grouping.of(array, layer)
+    return group.passes, Format.of(array, "input").beats(group.count * group.words) if x_axis(layer).step == 1 else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """What a layer's tilings are made of. ``grouped``: there are several supergroups."""
+
+    channels: Floats
+    ys: Floats
+    xs: Floats
+    plan: _Plan
+    grouped: bool
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.channels, self.ys, self.xs, self.plan.addresses
+
+    @property
+    def counts(self) -> list[int]:
+        return [len(self.channels), len(self.ys), len(self.xs), len(self.plan.structures)]
+
+
+@lru_cache(maxsize=256)
+def _tables(array: Design, lanes: int, layer: Layer, sizes: Sizes) -> _Tables:
+    """``array``: the design as its channels are cut."""
+    channels, tiled = _channel_rows(array, layer, sizes)
+    (ys, y), (xs, x) = (_spatial_rows(axis, several, sizes) for axis, several in ((y_axis(layer), lanes), (x_axis(layer), 1)))
+    return _Tables(channels, ys, xs, _plan(min(layer.B, 2), tiled, y, x), Grouping.of(array, layer).count > 1)
+
+
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
@@ -188,37 +244,23 @@ class KernelSearch:
     """What ``_Search`` of :mod:`dse.schedule.explore` does, with the same results."""
 
     def __init__(self, kernel: ctypes.CDLL, run: Run, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
-        design, layer, timing = run.design, run.layer, run.timing
-        self._kernel, self._run, self._goal = kernel, run, GOALS.index(goal)
-        self._depths = depths
-        self._channels, channels = _channel_rows(array_alone(design), layer, sizes)
-        (self._ys, y), (self._xs, x) = (
-            _spatial_rows(axis, lanes, sizes) for axis, lanes in ((y_axis(layer), design.lanes), (x_axis(layer), 1)))
-        self._plan = _plan(min(layer.B, 2), channels, y, x)
-        group = run.grouping
-        row_beats = Format.of(design, "input").beats(group.count * group.words) if x_axis(layer).step == 1 else 0
-        drain, fixed_compute, parameter_beats, drain_steps = _array_constants(design)
-        self._constants = np.array([
-            drain, fixed_compute, parameter_beats, group.passes, drain_steps, layer.B, layer.OY, layer.OX,
-            timing.latency_cycles, timing.num, timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"],
-            hardware.MEMORY_START_CYCLES, hardware.MEMORY_END_CYCLES, hardware.PHASE_CHANGE_CYCLES, BEFORE_CYCLES,
-            hardware.INSTRUCTION_CYCLES, hardware.EVALUATION_CYCLES, tolerance], np.float64)
+        self._kernel, self._run, self._goal, self._depths = kernel, run, GOALS.index(goal), depths
+        self._tables = _tables(array_alone(run.design), run.design.lanes, run.layer, sizes)
+        self._constants = _constants(run, tolerance)
         self.compared = 0
         self._tilings, self._figures = np.zeros((0, 4), np.int32), np.zeros((0, 6))
 
     def _sizes(self, *more: int) -> Integers:
-        return np.array([self._goal, len(self._channels), len(self._ys), len(self._xs), len(self._plan.structures), *more], np.int64)
+        return np.array([self._goal, *self._tables.counts, *more], np.int64)
 
     def best(self) -> Integers:
         """For each row of depths the index of its tiling, or -1."""
-        count = len(self._depths)
+        count, tables = len(self._depths), self._tables
         counts, levels, wanted = _levels(self._depths.tobytes())
         place, compared = np.empty(count, np.int32), np.zeros(1, np.int64)
         tilings, figures = np.empty((count, 4), np.int32), np.empty((count, 6))
-        programs, _ = _program_addresses(program_tables(self._run.design, self._run.layer), self._plan, self._run.grouping.count > 1)
-        tables = self._channels, self._ys, self._xs, self._plan.addresses
-        arrays = (self._constants, self._sizes(count, *counts), *tables, programs, levels, wanted, place, tilings, figures,
-                  compared)
+        programs, _ = _program_addresses(program_tables(self._run.design, self._run.layer), tables.plan, tables.grouped)
+        arrays = (self._constants, self._sizes(count, *counts), *tables.arrays, programs, levels, wanted, place, tilings, figures, compared)
         found = self._kernel.nearmac_search(*(_at(array) for array in arrays))
         self.compared, self._tilings, self._figures = int(compared[0]), tilings[:found], figures[:found]
         return place.astype(np.int64)
@@ -229,8 +271,9 @@ class KernelSearch:
 
     def tilings(self, chosen: Integers) -> list[Tiling]:
         numbers, m, y, x = self._tilings[chosen].T
-        sizes = np.column_stack([self._channels[m, :3], self._ys[y, 0], self._xs[x, 0]]).astype(int).tolist()
-        used = [self._plan.structures[number] for number in numbers.tolist()]
+        tables = self._tables
+        sizes = np.column_stack([tables.channels[m, :3], tables.ys[y, 0], tables.xs[x, 0]]).astype(int).tolist()
+        used = [tables.plan.structures[number] for number in numbers.tolist()]
         return [Tiling(ts=ts, tk=tk, tc=tc, ty=ty, tx=tx, order=structure.order, resident=structure.resident)
                 for structure, (ts, tk, tc, ty, tx) in zip(used, sizes, strict=True)]
 
@@ -238,6 +281,29 @@ class KernelSearch:
         """Entries that the tiling needs which comes closest to banks of these depths, the parameters' last: both (n, 5). Negative where
         there is no tiling."""
         result = np.empty(depths.shape)
-        arrays = (self._constants, self._sizes(), self._channels, self._ys, self._xs, self._plan.addresses, depths)
+        arrays = (self._constants, self._sizes(), *self._tables.arrays, depths)
         self._kernel.nearmac_missing(*(_at(array) for array in arrays), len(depths), _at(result))
         return result
+
+
+# -- the grid ----------------------------------------------------------------------------------------------------------
+
+
+class KernelGrid:
+    """Exact figures of the tilings of one structure, as :class:`dse.schedule.closed_form.ClosedForm` has them."""
+
+    def __init__(self, kernel: ctypes.CDLL, run: Run, structure: Structure, channels: ChannelCuts, y: SpatialCuts, x: SpatialCuts) -> None:
+        self._kernel, self._constants, self._structure = kernel, _constants(run), _flattened(structure)
+        self._programs = program_tables(run.design, run.layer).of(structure, run.grouping.count > 1)
+        self._channels, self._y, self._x = _channel_table(channels), _spatial_table(y), _spatial_table(x)
+
+    def figures(self, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
+        """(cycles, beats read, beats written) of channel cuts ``start`` to ``stop`` with all row and column cuts: the first two of shape
+        (channels, rows, columns), the last (channels, 1, 1)."""
+        channels = self._channels[start:stop]
+        shape = len(channels), len(self._y), len(self._x)
+        cycles, read, written = np.empty(shape), np.empty(shape), np.empty((shape[0], 1, 1))
+        tables = channels, self._y, self._x, self._structure, self._programs
+        arrays = (self._constants, np.array(shape, np.int64), *tables, cycles, read, written)
+        self._kernel.nearmac_grid(*(_at(array) for array in arrays))
+        return cycles, read, written

@@ -244,6 +244,7 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
     return _Totals(figures, reasons)
 
 
+@lru_cache(maxsize=16)
 def _distinct(workload: Workload) -> dict[Layer, tuple[str, int]]:
     """Layers that differ in more than their names -> the first name, and how many there are."""
     found: dict[Layer, tuple[str, int]] = {}
