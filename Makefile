@@ -18,9 +18,10 @@ types: $(VENV)/.stamp
 simulate: $(RUN)/.stamp
 	$(RUN)/bin/nearmac simulate "$(WORKLOAD)" --board papilio-pro --precision w8a8
 
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.stamp: pyproject.toml tests/model-packages.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	$(VENV)/bin/python -m pip install --quiet --no-deps -r tests/model-packages.txt
 	touch $@
 
 # Removed on both sides: setuptools would put the stale files in there into the wheel.

@@ -43,51 +43,124 @@ def models() -> list[ModelProto]:
     f, rng = np.float32, np.random.default_rng(0)
     weight = rng.normal(size=(4, 3, 3, 3)).astype(f)
     node = helper.make_node
-    convolutional = helper.make_graph([
-        node("Conv", ["x", "w", "b"], ["c"], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 1], dilations=[1, 1], group=1),
-        node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"], "norm"), node("Relu", ["n"], ["r"], "relu"),
-        node("MaxPool", ["r"], ["p"], "pool", kernel_shape=[2, 2], strides=[2, 2]),
-        node("Shape", ["p"], ["shape"]), node("Constant", [], ["zero"], value=constant("", np.array(0, np.int64))),
-        node("Gather", ["shape", "zero"], ["batch"]), node("Unsqueeze", ["batch", "axis"], ["first"]),
-        node("Concat", ["first", "rest"], ["size"], axis=0), node("Reshape", ["p", "size"], ["f"], "flat"),
-        node("Gemm", ["f", "fw", "fb"], ["y"], "fc", transB=1), node("Softmax", ["y"], ["z"])],
-        "convolutional", [value("x", (1, 3, 8, 8))], [value("z", (1, 5))],
-        [constant("w", weight), constant("b", np.ones(4, f)), constant("s", np.ones(4, f)), constant("m", np.zeros(4, f)),
-         constant("v", np.ones(4, f)), constant("axis", np.array([0], np.int64)), constant("rest", np.array([-1], np.int64)),
-         constant("fw", rng.normal(size=(5, 32)).astype(f)), constant("fb", np.ones(5, f))])
-    quantised = helper.make_graph([
-        node("QuantizeLinear", ["x", "xs", "xz"], ["q"]), node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
-        node("DequantizeLinear", ["qw", "ws", "wz"], ["w"], axis=0), node("Conv", ["d", "w"], ["c"], "conv", auto_pad="SAME_UPPER"),
-        node("Clip", ["c", "lo", "hi"], ["r"]), node("QuantizeLinear", ["r", "xs", "xz"], ["rq"]),
-        node("QLinearConv", ["rq", "xs", "xz", "qw2", "xs", "xz", "xs", "xz"], ["y"], "qconv")],
-        "quantised", [value("x", (1, 3, 6, 6))], [value("y", (1, 2, 6, 6), TensorProto.UINT8)],
-        [constant("xs", np.array(0.1, f)), constant("xz", np.array(3, np.uint8)), constant("qw", rng.integers(-9, 9, (4, 3, 3, 3), np.int8)),
-         constant("ws", np.ones(4, f)), constant("wz", np.zeros(4, np.int8)), constant("lo", np.array(0, f)), constant("hi", np.array(6, f)),
-         constant("qw2", rng.integers(0, 9, (2, 4, 1, 1), np.uint8))])
-    recurrent = helper.make_graph([
-        node("LSTM", ["x", "w", "r", "b"], ["h", "last"], "lstm", hidden_size=4), node("Squeeze", ["h", "one"], ["s"]),
-        node("MatMul", ["s", "m"], ["p"], "product"), node("Transpose", ["p"], ["t"], perm=[0, 2, 1]),
-        node("MatMul", ["p", "t"], ["y"], "attention"), node("Split", ["y"], ["a", "c"], axis=2)],
-        "recurrent", [value("x", (5, 2, 3))], [value("a", (5, 2, 1)), value("c", (5, 2, 1)), value("last", (1, 2, 4))],
-        [constant("w", rng.normal(size=(1, 16, 3)).astype(f)), constant("r", rng.normal(size=(1, 16, 4)).astype(f)),
-         constant("b", np.zeros((1, 32), f)), constant("one", np.array([1], np.int64)), constant("m", rng.normal(size=(4, 6)).astype(f))])
+    convolutional = helper.make_graph(
+        [
+            node("Conv", ["x", "w", "b"], ["c"], "conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 1], dilations=[1, 1], group=1),
+            node("BatchNormalization", ["c", "s", "b", "m", "v"], ["n"], "norm"),
+            node("Relu", ["n"], ["r"], "relu"),
+            node("MaxPool", ["r"], ["p"], "pool", kernel_shape=[2, 2], strides=[2, 2]),
+            node("Shape", ["p"], ["shape"]),
+            node("Constant", [], ["zero"], value=constant("", np.array(0, np.int64))),
+            node("Gather", ["shape", "zero"], ["batch"]),
+            node("Unsqueeze", ["batch", "axis"], ["first"]),
+            node("Concat", ["first", "rest"], ["size"], axis=0),
+            node("Reshape", ["p", "size"], ["f"], "flat"),
+            node("Gemm", ["f", "fw", "fb"], ["y"], "fc", transB=1),
+            node("Softmax", ["y"], ["z"]),
+        ],
+        "convolutional",
+        [value("x", (1, 3, 8, 8))],
+        [value("z", (1, 5))],
+        [
+            constant("w", weight),
+            constant("b", np.ones(4, f)),
+            constant("s", np.ones(4, f)),
+            constant("m", np.zeros(4, f)),
+            constant("v", np.ones(4, f)),
+            constant("axis", np.array([0], np.int64)),
+            constant("rest", np.array([-1], np.int64)),
+            constant("fw", rng.normal(size=(5, 32)).astype(f)),
+            constant("fb", np.ones(5, f)),
+        ],
+    )
+    quantised = helper.make_graph(
+        [
+            node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
+            node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
+            node("DequantizeLinear", ["qw", "ws", "wz"], ["w"], axis=0),
+            node("Conv", ["d", "w"], ["c"], "conv", auto_pad="SAME_UPPER"),
+            node("Clip", ["c", "lo", "hi"], ["r"]),
+            node("QuantizeLinear", ["r", "xs", "xz"], ["rq"]),
+            node("QLinearConv", ["rq", "xs", "xz", "qw2", "xs", "xz", "xs", "xz"], ["y"], "qconv"),
+        ],
+        "quantised",
+        [value("x", (1, 3, 6, 6))],
+        [value("y", (1, 2, 6, 6), TensorProto.UINT8)],
+        [
+            constant("xs", np.array(0.1, f)),
+            constant("xz", np.array(3, np.uint8)),
+            constant("qw", rng.integers(-9, 9, (4, 3, 3, 3), np.int8)),
+            constant("ws", np.ones(4, f)),
+            constant("wz", np.zeros(4, np.int8)),
+            constant("lo", np.array(0, f)),
+            constant("hi", np.array(6, f)),
+            constant("qw2", rng.integers(0, 9, (2, 4, 1, 1), np.uint8)),
+        ],
+    )
+    recurrent = helper.make_graph(
+        [
+            node("LSTM", ["x", "w", "r", "b"], ["h", "last"], "lstm", hidden_size=4),
+            node("Squeeze", ["h", "one"], ["s"]),
+            node("MatMul", ["s", "m"], ["p"], "product"),
+            node("Transpose", ["p"], ["t"], perm=[0, 2, 1]),
+            node("MatMul", ["p", "t"], ["y"], "attention"),
+            node("Split", ["y"], ["a", "c"], axis=2),
+        ],
+        "recurrent",
+        [value("x", (5, 2, 3))],
+        [value("a", (5, 2, 1)), value("c", (5, 2, 1)), value("last", (1, 2, 4))],
+        [
+            constant("w", rng.normal(size=(1, 16, 3)).astype(f)),
+            constant("r", rng.normal(size=(1, 16, 4)).astype(f)),
+            constant("b", np.zeros((1, 32), f)),
+            constant("one", np.array([1], np.int64)),
+            constant("m", rng.normal(size=(4, 6)).astype(f)),
+        ],
+    )
     then = helper.make_graph([node("Conv", ["x", "w"], ["t"])], "then", [], [value("t", (1, 4, 4, 4))])
     other = helper.make_graph([node("Identity", ["k"], ["o"])], "else", [], [value("o", (1, 4, 4, 4))])
-    branches = helper.make_graph([
-        node("Conv", ["x", "w"], ["k"], "conv"), node("If", ["flag"], ["i"], "if", then_branch=then, else_branch=other),
-        node("ConvTranspose", ["i", "w2"], ["u"], "up", strides=[2, 2]), node("Conv", ["x", "d"], ["g"], "depthwise", group=3),
-        node("ConstantOfShape", ["five"], ["d"], value=constant("", np.ones(1, f)))],
-        "branches", [value("x", (1, 3, 6, 6)), value("flag", (), TensorProto.BOOL)], [value("u", (1, 2, 9, 9)), value("g", (1, 3, 4, 4))],
-        [constant("w", weight), constant("w2", rng.normal(size=(4, 2, 2, 2)).astype(f)), constant("five", np.array([3, 1, 3, 3], np.int64))])
-    brevitas = helper.make_graph([
-        node("Quant", ["w", "s", "z", "bits"], ["qw"], "weights", domain="qonnx.custom_op.general", signed=1, narrow=1, rounding_mode="ROUND"),
-        node("Quant", ["x", "s", "z", "bits"], ["qx"], domain="qonnx.custom_op.general", signed=0, narrow=0, rounding_mode="ROUND"),
-        node("Conv", ["qx", "qw"], ["c"], "conv", pads=[0, 2, 1, 0]), node("BipolarQuant", ["c", "s"], ["y"], domain="qonnx.custom_op.general")],
-        "brevitas", [value("x", (1, 3, 6, 6))], [value("y", (1, 4, 5, 6))],
-        [constant("w", weight), constant("s", np.array(0.25, f)), constant("z", np.array(0, f)), constant("bits", np.array(4, f))])
+    branches = helper.make_graph(
+        [
+            node("Conv", ["x", "w"], ["k"], "conv"),
+            node("If", ["flag"], ["i"], "if", then_branch=then, else_branch=other),
+            node("ConvTranspose", ["i", "w2"], ["u"], "up", strides=[2, 2]),
+            node("Conv", ["x", "d"], ["g"], "depthwise", group=3),
+            node("ConstantOfShape", ["five"], ["d"], value=constant("", np.ones(1, f))),
+        ],
+        "branches",
+        [value("x", (1, 3, 6, 6)), value("flag", (), TensorProto.BOOL)],
+        [value("u", (1, 2, 9, 9)), value("g", (1, 3, 4, 4))],
+        [
+            constant("w", weight),
+            constant("w2", rng.normal(size=(4, 2, 2, 2)).astype(f)),
+            constant("five", np.array([3, 1, 3, 3], np.int64)),
+        ],
+    )
+    brevitas = helper.make_graph(
+        [
+            node(
+                "Quant",
+                ["w", "s", "z", "bits"],
+                ["qw"],
+                "weights",
+                domain="qonnx.custom_op.general",
+                signed=1,
+                narrow=1,
+                rounding_mode="ROUND",
+            ),
+            node("Quant", ["x", "s", "z", "bits"], ["qx"], domain="qonnx.custom_op.general", signed=0, narrow=0, rounding_mode="ROUND"),
+            node("Conv", ["qx", "qw"], ["c"], "conv", pads=[0, 2, 1, 0]),
+            node("BipolarQuant", ["c", "s"], ["y"], domain="qonnx.custom_op.general"),
+        ],
+        "brevitas",
+        [value("x", (1, 3, 6, 6))],
+        [value("y", (1, 4, 5, 6))],
+        [constant("w", weight), constant("s", np.array(0.25, f)), constant("z", np.array(0, f)), constant("bits", np.array(4, f))],
+    )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("qonnx.custom_op.general", 1)]
-    return [helper.make_model(graph, opset_imports=opsets, ir_version=8)
-            for graph in (convolutional, quantised, recurrent, branches, brevitas)]
+    return [
+        helper.make_model(graph, opset_imports=opsets, ir_version=8) for graph in (convolutional, quantised, recurrent, branches, brevitas)
+    ]
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------
@@ -107,11 +180,11 @@ def damaged_bytes(data: bytes, rng: random.Random) -> bytes:
         elif kind == 2:
             del found[at:]
         elif kind == 3:
-            del found[at:at + size]
+            del found[at : at + size]
         elif kind == 4:
-            found[at:at] = found[at:at + size]
+            found[at:at] = found[at : at + size]
         else:
-            found[at:at + size] = rng.choice((b"\0", b"\xff", b"\x80")) * size
+            found[at : at + size] = rng.choice((b"\0", b"\xff", b"\x80")) * size
     return bytes(found)
 
 
@@ -132,10 +205,31 @@ def damaged_model(model: ModelProto, rng: random.Random) -> ModelProto:
             others = [name for other in graph.node for name in (*other.input, *other.output)]
             node.input[rng.randrange(len(node.input))] = rng.choice([*others, "", "nowhere"])
         elif kind == 6 and node is not None and node.output:
-            node.output[rng.randrange(len(node.output))] = rng.choice(["", "x", "w", *(name for other in graph.node for name in other.input)])
+            node.output[rng.randrange(len(node.output))] = rng.choice(
+                ["", "x", "w", *(name for other in graph.node for name in other.input)]
+            )
         elif kind == 7 and node is not None:
-            node.op_type = rng.choice(["Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "LSTM", "GRU", "Loop", "Reshape", "Shape",
-                                       "QLinearConv", "QLinearMatMul", "ConvInteger", "DequantizeLinear", "Quant", "Nothing", ""])
+            node.op_type = rng.choice(
+                [
+                    "Conv",
+                    "ConvTranspose",
+                    "Gemm",
+                    "MatMul",
+                    "MatMulInteger",
+                    "LSTM",
+                    "GRU",
+                    "Loop",
+                    "Reshape",
+                    "Shape",
+                    "QLinearConv",
+                    "QLinearMatMul",
+                    "ConvInteger",
+                    "DequantizeLinear",
+                    "Quant",
+                    "Nothing",
+                    "",
+                ]
+            )
         elif kind == 8 and node is not None:
             node.domain = rng.choice(["", "ai.onnx", "com.microsoft", "onnx.brevitas", "somebody.else"])
         elif kind == 9 and tensors:
@@ -150,7 +244,7 @@ def damaged_model(model: ModelProto, rng: random.Random) -> ModelProto:
             entry = rng.choice(found.opset_import)
             entry.version = rng.choice((0, 1, 6, 7, 9, 11, 13, 21, 99, -5))
         elif kind == 12 and node is not None:
-            del node.input[rng.randrange(len(node.input) + 1):]
+            del node.input[rng.randrange(len(node.input) + 1) :]
         elif graph.initializer:
             del graph.initializer[rng.randrange(len(graph.initializer))]
     return found
@@ -163,7 +257,7 @@ def _damage_attribute(attribute, rng: random.Random) -> None:
     elif kind == 1 and attribute.ints:
         attribute.ints[rng.randrange(len(attribute.ints))] = rng.choice(EDGES)
     elif kind == 2 and attribute.ints:
-        del attribute.ints[rng.randrange(len(attribute.ints)):]
+        del attribute.ints[rng.randrange(len(attribute.ints)) :]
     elif kind == 3:
         attribute.ints.append(rng.choice(EDGES))
     elif kind == 4:
@@ -181,13 +275,15 @@ def _damage_tensor(tensor: TensorProto, rng: random.Random) -> None:
     elif kind == 2:
         tensor.data_type = rng.randrange(30)
     elif kind == 3:
-        tensor.raw_data = tensor.raw_data[:rng.randrange(len(tensor.raw_data) + 1)]
+        tensor.raw_data = tensor.raw_data[: rng.randrange(len(tensor.raw_data) + 1)]
     elif kind == 4:
         tensor.raw_data = bytes(rng.choice((0, 255, rng.randrange(256))) for _ in tensor.raw_data)
     else:
         tensor.data_location = TensorProto.EXTERNAL
-        for key, text in (("location", rng.choice(("weights", "../../etc/passwd", "/etc/passwd", "", "a\0b", "model.onnx"))),
-                          ("offset", rng.choice(("0", "-1", "99999999999999999999", "x")))):
+        for key, text in (
+            ("location", rng.choice(("weights", "../../etc/passwd", "/etc/passwd", "", "a\0b", "model.onnx"))),
+            ("offset", rng.choice(("0", "-1", "99999999999999999999", "x"))),
+        ):
             if rng.randrange(4):
                 entry = tensor.external_data.add()
                 entry.key, entry.value = key, text

@@ -1,7 +1,10 @@
-"""QONNX's quantisers in operators that ONNX Runtime has.
+"""What ONNX Runtime gets in the place of operators that it does not have, or does not compute exactly.
 
-Rounding half to even, for every opset: adding 1.5 * 2**23 to a number under 2**22 leaves a float32 no fraction bits, and the addition
-rounds. Nothing may simplify that away, so the model runs without optimisation.
+QONNX's quantisers become arithmetic. Rounding half to even, for every opset: adding 1.5 * 2**23 to a number under 2**22 leaves a float32
+no fraction bits, and the addition rounds. Nothing may simplify that away, so the model runs without optimisation.
+
+Products of unsigned and signed bytes saturate at 16 bits in ONNX Runtime on x86 processors before VNNI; those of unsigned bytes do not. So
+signed weights of such operators become unsigned ones, 128 more, and so do their zero points: the same sums.
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards.errors import InputError
+from dse.workload.onnx_import.building import Building
 from dse.workload.onnx_import.graph import Node
 from dse.workload.onnx_import.quantisation import Quantisation
 
+WEIGHTS = {"QLinearConv": (0, 3, 5), "ConvInteger": (0, 1, 3), "QLinearMatMul": (0, 3, 5), "MatMulInteger": (0, 1, 3)}
+"""Places of data, weights and their zero point."""
 MAGIC = np.float32(1.5 * 2 ** 23)
 ROUNDINGS = {"ROUND": "", "HALF_EVEN": "", "FLOOR": "Floor", "CEIL": "Ceil"}
 
@@ -57,3 +63,25 @@ def lowered(node: Node, quantisation: Quantisation) -> tuple[list[Any], list[Any
         value = step("Sub", step("Add", value, magic), magic)
     step("Mul", step("Sub", value, quantiser.zero_point), scale, output=prefix)
     return nodes, tensors
+
+
+def unsigned_weights(node: Node, building: Building) -> tuple[list[Any], list[Any]] | None:
+    """``node`` with its signed bytes of weights as unsigned ones, where its data are unsigned; else ``None``."""
+    from onnx import NodeProto, numpy_helper
+
+    if node.op not in WEIGHTS:
+        return None
+    data, weights, zero_point = WEIGHTS[node.op]
+    kinds = [building.quantisation.integer_type(node.input(at)) for at in (data, weights)]
+    names = [name for name in (node.input(weights), node.input(zero_point)) if name]
+    if kinds != [(8, False), (8, True)] or any(name not in building.constants for name in names):
+        return None
+    values = building.constants.value(node.input(weights))
+    zeros = building.constants.value(node.input(zero_point)) if node.input(zero_point) else np.zeros((), np.int8)
+    tensors = [numpy_helper.from_array((array.astype(np.int16) + 128).astype(np.uint8), f"{node.outputs[0]}/{name}")
+               for array, name in ((values, "weights"), (zeros, "zero"))]
+    changed = NodeProto()
+    changed.CopyFrom(node.proto)
+    changed.input.extend([""] * (zero_point + 1 - len(changed.input)))
+    changed.input[weights], changed.input[zero_point] = tensors[0].name, tensors[1].name
+    return [changed], tensors

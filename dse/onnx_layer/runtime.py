@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards.errors import InputError
-from dse.onnx_layer.lowering import lowered
+from dse.onnx_layer.lowering import lowered, unsigned_weights
 from dse.workload.onnx_import.importer import Imported
 from dse.workload.onnx_import.quantisation import is_quant
 from dse.workload.onnx_import.reading import EXTRA, element_type
@@ -110,10 +110,10 @@ class Runtime:
             if not needed.intersection(node.outputs) or fed.intersection(node.outputs):
                 continue
             value = node.tensor("value")
-            if is_quant(node):
-                nodes, tensors = lowered(node, building.quantisation)
-                model.graph.node.extend(nodes)
-                model.graph.initializer.extend(tensors)
+            replaced = lowered(node, building.quantisation) if is_quant(node) else unsigned_weights(node, building)
+            if replaced is not None:
+                model.graph.node.extend(replaced[0])
+                model.graph.initializer.extend(replaced[1])
             elif node.op == "Constant" and value is not None:  # its data may be outside, which only initialisers can be
                 model.graph.initializer.add().CopyFrom(value)
                 model.graph.initializer[-1].name = node.outputs[0]

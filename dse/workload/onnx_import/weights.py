@@ -15,8 +15,8 @@ def weight_bits(building: Building, name: str, zero_point: str, node: Node, axis
     """Width of the array's signed weights for the tensor ``name``, whose integers have the tensor ``zero_point`` (``""``: none),
     of one value or of one for each index of ``axis``.
 
-    Signed weights without zero points take their own width. For others it is that or the next that holds w - zero point: values decide where
-    the model holds them, the types' ranges where it computes them. Raises InputError where not even 16 bits hold it.
+    Signed weights without zero points take their own width. For others it is that or the next that holds w - zero point: the values
+    decide where the model holds them, the types' ranges where it computes them. Raises InputError where not even 16 bits hold it.
     """
     stated = node.whole("weight_size", 0, 0, MAX_ARRAY_BITS)  # ZigZag's attribute
     if stated:

@@ -64,7 +64,8 @@ def test_output_sizes_are_those_of_onnx(case):
     covered = [(size - 1) * step + 1 for size, step in zip(weight[2:], attributes.get("dilations", [1] * 3), strict=False)]
     pads = attributes.get("pads", [0] * 2 * len(covered))
     fits = attributes.get("auto_pad", "").startswith("SAME") or all(
-        size + pads[at] + pads[at + len(covered)] >= covered[at] for at, size in enumerate(data[2:]))
+        size + pads[at] + pads[at + len(covered)] >= covered[at] for at, size in enumerate(data[2:])
+    )
     assume(fits)
     found = geometry(Node(node("Conv", "x w", "y", **attributes), "c", "m: c"), data, weight, None)
     assert (found.batch, found.outputs, *found.output) == inferred(data, weight, attributes)
@@ -87,8 +88,13 @@ def test_sums_are_those_of_onnx_runtime(tmp_path_factory, case, seed, data_zero,
     if weight_zero:
         constants["wz"] = rng.integers(-5, 6, weight[0] if weight_zero == "each" else (), np.int8)
     names = f"x w {'xz' if data_zero is not None else '_'} {'wz' if weight_zero else '_'}"
-    proto = model([node("ConvInteger", names, "y", "c", **attributes)], [value("x", data, U8)],
-                  [helper.make_tensor_value_info("y", I32, None)], constants, opset=10)
+    proto = model(
+        [node("ConvInteger", names, "y", "c", **attributes)],
+        [value("x", data, U8)],
+        [helper.make_tensor_value_info("y", I32, None)],
+        constants,
+        opset=10,
+    )
     try:
         session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
         expected = session.run(None, {"x": x})[0]
@@ -109,8 +115,10 @@ def test_absent_attributes(tmp_path):
     assert (layer.FY, layer.FX, layer.OY, layer.OX, layer.pads, layer.G, layer.SY, layer.DX) == (1, 7, 17, 29, (0, 0, 0, 0), 1, 1, 1)
 
 
-@pytest.mark.parametrize(("mode", "pads", "output"), [
-    ("SAME_UPPER", (0, 0, 1, 1), (112, 112)), ("SAME_LOWER", (1, 1, 0, 0), (112, 112)), ("VALID", (0, 0, 0, 0), (111, 111))])
+@pytest.mark.parametrize(
+    ("mode", "pads", "output"),
+    [("SAME_UPPER", (0, 0, 1, 1), (112, 112)), ("SAME_LOWER", (1, 1, 0, 0), (112, 112)), ("VALID", (0, 0, 0, 0), (111, 111))],
+)
 def test_mobilenet_stem(mode, pads, output, tmp_path):
     """224 -> 112 at stride 2: one pad in all, after or before."""
     layer = one_layer(tmp_path, (32, 3, 3, 3), (1, 3, 224, 224), strides=[2, 2], auto_pad=mode)
@@ -123,9 +131,13 @@ def test_one_axis_is_the_width(tmp_path):
 
 
 def test_three_axes_stay_on_the_host_with_the_axis_named(tmp_path):
-    found = imported(tmp_path, [node("Conv", "x w", "a", "deep"), node("Reshape", "a s", "b"), node("Conv", "b v", "y", "flat")],
-                     [value("x", (1, 3, 4, 8, 8))], ["y"],
-                     {"w": zeros(2, 3, 3, 3, 3), "v": zeros(4, 4, 1, 1), "s": np.array([1, 4, 6, 6])})
+    found = imported(
+        tmp_path,
+        [node("Conv", "x w", "a", "deep"), node("Reshape", "a s", "b"), node("Conv", "b v", "y", "flat")],
+        [value("x", (1, 3, 4, 8, 8))],
+        ["y"],
+        {"w": zeros(2, 3, 3, 3, 3), "v": zeros(4, 4, 1, 1), "s": np.array([1, 4, 6, 6])},
+    )
     host = found.network.host_operators()[0]
     assert (host.op, host.ops, host.parameters) == ("conv", 2 * 2 * 2 * 36 * 81, 162)
     assert host.note == "the array convolves over H and W only, not over axis D (filter 3, input 4)"
@@ -133,48 +145,66 @@ def test_three_axes_stay_on_the_host_with_the_axis_named(tmp_path):
 
 
 def test_what_the_array_is_too_small_for_stays_on_the_host(tmp_path):
-    parts = ([value("x", (1, 1, 5000)), value("z", (1, 1, 400))], ["a", "b", "c"],
-             {"w": zeros(1, 1, 1), "v": zeros(1, 1, 65), "u": zeros(1, 1, 8)})
+    parts = (
+        [value("x", (1, 1, 5000)), value("z", (1, 1, 400))],
+        ["a", "b", "c"],
+        {"w": zeros(1, 1, 1), "v": zeros(1, 1, 65), "u": zeros(1, 1, 8)},
+    )
     nodes = [node("Conv", "x w", "a", "long"), node("Conv", "z v", "b", "kernel"), node("Conv", "z u", "c", "short")]
     found = imported(tmp_path, nodes, *parts)
     assert list(found.network.array_layers()) == ["short"]
-    assert found.notes == ("long: long.IX out of range: 5000, the array has 1 to 4095",
-                           "kernel: kernel.FX out of range: 65, the array has 1 to 64")
+    assert found.notes == (
+        "long: long.IX out of range: 5000, the array has 1 to 4095",
+        "kernel: kernel.FX out of range: 65, the array has 1 to 64",
+    )
     assert [host.ops for host in found.network.host_operators() if not host.is_view] == [2 * 5000, 2 * 336 * 65]
     assert message(imported, tmp_path, nodes[:2], parts[0], ["a", "b"], parts[2]) == (
-        f"{tmp_path / 'model.onnx'}: no layer that the array computes, got '2 Conv'; {'; '.join(found.notes)}")
+        f"{tmp_path / 'model.onnx'}: no layer that the array computes, got '2 Conv'; {'; '.join(found.notes)}"
+    )
 
 
 def test_weights_that_the_graph_computes(tmp_path):
-    found = imported(tmp_path, [node("Relu", "w", "v"), node("Conv", "x v", "y", "c")], [value("x", (1, 3, 8, 8)), value("w", (4, 3, 3, 3))],
-                     ["y"])
+    found = imported(
+        tmp_path, [node("Relu", "w", "v"), node("Conv", "x v", "y", "c")], [value("x", (1, 3, 8, 8)), value("w", (4, 3, 3, 3))], ["y"]
+    )
     operator = found.network.array_operators[0]
     assert operator.inputs[1] == "Relu_0" and operator.has_computed_weights
     assert (operator.parameters, operator.weights, found.network.weights) == (0, 108, 108)
 
 
-@pytest.mark.parametrize(("weight", "attributes", "wrong"), [
-    ((4, 3, 3, 3), {"strides": [0, 1]}, "c.strides: out of range, got [0, 1]; allowed: from 1 on"),
-    ((4, 3, 3, 3), {"dilations": [1, -1]}, "c.dilations: out of range, got [1, -1]; allowed: from 1 on"),
-    ((4, 3, 3, 3), {"pads": [0, -1, 0, 0]}, "c.pads: out of range, got [0, -1, 0, 0]; allowed: from 0 on"),
-    ((4, 3, 3, 3), {"pads": [1, 1]}, "c.pads: must have 4 values, got [1, 1]"),
-    ((4, 3, 3, 3), {"kernel_shape": [5, 5]}, "c.kernel_shape: the weights have another filter, got [5, 5]; allowed: (3, 3)"),
-    ((4, 3, 3, 3), {"auto_pad": "SAME"}, "c.auto_pad: not a way of padding, got 'SAME'; allowed: NOTSET, SAME_UPPER, SAME_LOWER, VALID"),
-    ((4, 3, 3, 3), {"group": 0}, "c.group: out of range, got 0; allowed: 1 to 1099511627776"),
-    ((4, 3, 3, 3), {"group": 3}, "c.group: weights for 3 channels a group and 3 groups, got 3; allowed: an input of 9 channels"),
-    ((4, 1, 3, 3), {"group": 3}, "c.group: 4 output channels are not divided by the groups, got 3"),
-    ((4, 3, 3), {}, "c: weights of 3 sizes for an input of 4, got (4, 3, 3)"),
-    ((4, 3, 18, 3), {}, "c: axis H: the filter covers 18, more than the padded input of 17"),
-    ((4, 3, 3, 9), {"dilations": [1, 5]}, "c: axis W: the filter covers 41, more than the padded input of 35"),
-    ((0, 3, 3, 3), {}, "c: a tensor without elements, got ((1, 3, 17, 35), (0, 3, 3, 3))")])
+@pytest.mark.parametrize(
+    ("weight", "attributes", "wrong"),
+    [
+        ((4, 3, 3, 3), {"strides": [0, 1]}, "c.strides: out of range, got [0, 1]; allowed: from 1 on"),
+        ((4, 3, 3, 3), {"dilations": [1, -1]}, "c.dilations: out of range, got [1, -1]; allowed: from 1 on"),
+        ((4, 3, 3, 3), {"pads": [0, -1, 0, 0]}, "c.pads: out of range, got [0, -1, 0, 0]; allowed: from 0 on"),
+        ((4, 3, 3, 3), {"pads": [1, 1]}, "c.pads: must have 4 values, got [1, 1]"),
+        ((4, 3, 3, 3), {"kernel_shape": [5, 5]}, "c.kernel_shape: the weights have another filter, got [5, 5]; allowed: (3, 3)"),
+        (
+            (4, 3, 3, 3),
+            {"auto_pad": "SAME"},
+            "c.auto_pad: not a way of padding, got 'SAME'; allowed: NOTSET, SAME_UPPER, SAME_LOWER, VALID",
+        ),
+        ((4, 3, 3, 3), {"group": 0}, "c.group: out of range, got 0; allowed: 1 to 1099511627776"),
+        ((4, 3, 3, 3), {"group": 3}, "c.group: weights for 3 channels a group and 3 groups, got 3; allowed: an input of 9 channels"),
+        ((4, 1, 3, 3), {"group": 3}, "c.group: 4 output channels are not divided by the groups, got 3"),
+        ((4, 3, 3), {}, "c: weights of 3 sizes for an input of 4, got (4, 3, 3)"),
+        ((4, 3, 18, 3), {}, "c: axis H: the filter covers 18, more than the padded input of 17"),
+        ((4, 3, 3, 9), {"dilations": [1, 5]}, "c: axis W: the filter covers 41, more than the padded input of 35"),
+        ((0, 3, 3, 3), {}, "c: a tensor without elements, got ((1, 3, 17, 35), (0, 3, 3, 3))"),
+    ],
+)
 def test_what_is_wrong_is_named(weight, attributes, wrong, tmp_path):
     assert message(one_layer, tmp_path, weight, **attributes) == f"{tmp_path / 'model.onnx'}: {wrong}"
 
 
 def test_wrong_inputs(tmp_path):
-    assert "c: its input must have 3 to 5 sizes (batch, channels, and W, HW or DHW), got (3, 4)" in message(one_layer, tmp_path, (4, 3), (3, 4))
+    assert "c: its input must have 3 to 5 sizes (batch, channels, and W, HW or DHW), got (3, 4)" in message(
+        one_layer, tmp_path, (4, 3), (3, 4)
+    )
     assert message(imported, tmp_path, [node("Conv", "x", "y", "c")], [value("x", (1, 3, 8, 8))], ["y"]).endswith(
-        "c: Conv without its input 1, the weight")
+        "c: Conv without its input 1, the weight"
+    )
     bias = [node("Conv", "x w b", "y", "c")], [value("x", (1, 3, 8, 8))], ["y"], {"w": zeros(4, 3, 3, 3), "b": zeros(3)}
     assert message(imported, tmp_path, *bias).endswith("c: bias: not one bias for each output channel, got (3,); allowed: (4,)")
 
@@ -183,10 +213,18 @@ def test_wrong_inputs(tmp_path):
 
 
 def test_transposed_and_deformable(tmp_path):
-    found = imported(tmp_path, [
-        node("Conv", "x w", "a"), node("ConvTranspose", "a t", "b", "up", strides=[2, 2]),
-        node("DeformConv", "x d o", "e", "bent", kernel_shape=[3, 3])], [value("x", (1, 3, 6, 6)), value("o", (1, 18, 4, 4))], ["b", "e"],
-        {"w": zeros(4, 3, 3, 3), "t": zeros(4, 2, 2, 2), "d": zeros(5, 3, 3, 3)}, opset=19)
+    found = imported(
+        tmp_path,
+        [
+            node("Conv", "x w", "a"),
+            node("ConvTranspose", "a t", "b", "up", strides=[2, 2]),
+            node("DeformConv", "x d o", "e", "bent", kernel_shape=[3, 3]),
+        ],
+        [value("x", (1, 3, 6, 6)), value("o", (1, 18, 4, 4))],
+        ["b", "e"],
+        {"w": zeros(4, 3, 3, 3), "t": zeros(4, 2, 2, 2), "d": zeros(5, 3, 3, 3)},
+        opset=19,
+    )
     hosts = {host.name: host for host in found.network.host_operators()}
     assert (hosts["up"].op, hosts["up"].ops) == ("conv_transpose", 2 * 16 * 4 * 2 * 4)
     assert (hosts["bent"].op, hosts["bent"].ops) == ("deform_conv", 2 * 5 * 16 * 27)
@@ -194,7 +232,13 @@ def test_transposed_and_deformable(tmp_path):
 
 
 def test_bits_of_integer_operators(tmp_path):
-    found = imported(tmp_path, [node("ConvInteger", "x w", "y", "c")], [value("x", (1, 3, 8, 8), I8)],
-                     [value("y", None, I32)], {"w": zeros(4, 3, 3, 3, kind=np.int8)}, bits=(4, 4))
+    found = imported(
+        tmp_path,
+        [node("ConvInteger", "x w", "y", "c")],
+        [value("x", (1, 3, 8, 8), I8)],
+        [value("y", None, I32)],
+        {"w": zeros(4, 3, 3, 3, kind=np.int8)},
+        bits=(4, 4),
+    )
     operator = found.network.array_operators[0]
     assert (operator.precision, operator.output_bits, operator.layer.activations_signed) == ("w8a8", 4, True)

@@ -16,8 +16,16 @@ from dse.workload.onnx_import.importer import import_onnx, load_onnx
 from tests.dse.workload.onnx_import.models import imported, message, model, node, packaged, save, value, zeros
 
 LIGHT = {  # convolutions and their MMAC, by an earlier count with ONNX's shape inference
-    "bvlc_alexnet": (5, 595.9), "zfnet512": (5, 1401.0), "vgg19": (16, 19508.4), "squeezenet": (26, 349.2), "inception_v1": (57, 1430.5),
-    "shufflenet": (49, 124.1), "resnet50": (53, 4087.1), "inception_v2": (69, 2017.8), "densenet121": (121, 2834.2)}
+    "bvlc_alexnet": (5, 595.9),
+    "zfnet512": (5, 1401.0),
+    "vgg19": (16, 19508.4),
+    "squeezenet": (26, 349.2),
+    "inception_v1": (57, 1430.5),
+    "shufflenet": (49, 124.1),
+    "resnet50": (53, 4087.1),
+    "inception_v2": (69, 2017.8),
+    "densenet121": (121, 2834.2),
+}
 
 
 def counted(path: str) -> dict[str, tuple[int, int]]:
@@ -80,13 +88,14 @@ TRAINED = [  # convolutions, their MMAC at the shape
     ("rapidocr-onnxruntime", "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 640, 640)}, 62, 2233.1),
     ("rapidocr-onnxruntime", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": (1, 3, 48, 192)}, 53, 16.3),
     ("rapidocr", "rapidocr/models/PP-OCRv6_det_small.onnx", {"x": (1, 3, 640, 640)}, 83, 4264.2),
-    ("magika", "magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, 1, 332.9)]
+    ("magika", "magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, 1, 332.9),
+]
 
 
 @pytest.mark.parametrize(("package", "file", "shapes", "convolutions", "mmacs"), TRAINED, ids=lambda value: str(value).split("/")[-1])
 def test_trained_models_with_dynamic_inputs(package, file, shapes, convolutions, mmacs):
     path = packaged(package, file)
-    name, = shapes
+    (name,) = shapes
     assert f"{path}: {name}: an input without a fixed size, got [" in message(load_onnx, path)
     found = import_onnx(path, input_shapes=shapes)
     labels = {node.label for node in found.graph.nodes if node.op == "Conv"}
@@ -94,9 +103,13 @@ def test_trained_models_with_dynamic_inputs(package, file, shapes, convolutions,
     assert (len(layers), round(sum(node.macs for node in layers) / 1e6, 1)) == (convolutions, mmacs)
 
 
-@pytest.mark.parametrize(("package", "file", "convolutions", "others"), [
-    ("rapidocr-onnxruntime", "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", 38, 13),
-    ("rapidocr", "rapidocr/models/PP-OCRv6_rec_small.onnx", 57, 13)])
+@pytest.mark.parametrize(
+    ("package", "file", "convolutions", "others"),
+    [
+        ("rapidocr-onnxruntime", "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", 38, 13),
+        ("rapidocr", "rapidocr/models/PP-OCRv6_rec_small.onnx", 57, 13),
+    ],
+)
 def test_recognition_with_attention(package, file, convolutions, others):
     """Every product is there: those with weights, and those of queries and keys in two layers of attention."""
     found = import_onnx(packaged(package, file), input_shapes={"x": (1, 3, 48, 320)})
@@ -109,12 +122,18 @@ def test_recognition_with_attention(package, file, convolutions, others):
 def test_counts_of_a_trained_model_by_hand():
     """LeNet-like digits: 5x5 convolutions on 28x28 and 14x14 with SAME padding, then 256 -> 10."""
     network = load_onnx(packaged("qonnx", "qonnx/data/onnx/mnist-conv/model.onnx"))
-    assert [(node.macs, node.weights) for node in network.array_operators] == [(28 * 28 * 8 * 25, 200), (14 * 14 * 16 * 8 * 25, 3200), (2560, 2560)]
+    assert [(node.macs, node.weights) for node in network.array_operators] == [
+        (28 * 28 * 8 * 25, 200),
+        (14 * 14 * 16 * 8 * 25, 3200),
+        (2560, 2560),
+    ]
     assert [node.folded for node in network.array_operators] == [("offset", "relu"), ("offset", "relu"), ("offset",)]
     assert network.parameters == 5960 + 8 + 16 + 10
 
 
-@pytest.mark.parametrize(("name", "precisions"), [("subpixel", ["w8a8", "w4a4", "w4a4", "w8a4"]), ("nn_resize", ["w8a8", "w4a4", "w4a4", "w8a8"])])
+@pytest.mark.parametrize(
+    ("name", "precisions"), [("subpixel", ["w8a8", "w4a4", "w4a4", "w8a4"]), ("nn_resize", ["w8a8", "w4a4", "w4a4", "w8a8"])]
+)
 def test_bits_of_qonnx(name, precisions):
     network = load_onnx(packaged("qonnx", f"qonnx/data/onnx/bsd300x3-espcn/{name}/quant_model.onnx"), 16, 16)
     given = [node.precision for node in network.array_operators]
@@ -131,7 +150,8 @@ def test_models_around_control_flow():
     # Here convolutions follow, on what comes out of it.
     assert message(load_onnx, parts, input_shapes=sizes) == (
         f"{parts}: /model/decoder/decoder/2/Conv: the shape of its input /model/decoder/decoder/1/Relu_output_0 is unknown; "
-        "Relu /model/decoder/decoder/1/Relu produces it")
+        "Relu /model/decoder/decoder/1/Relu produces it"
+    )
 
 
 def test_versions_are_those_of_the_list():
@@ -147,27 +167,49 @@ def test_versions_are_those_of_the_list():
 @pytest.mark.parametrize("opset", range(7, onnx.defs.onnx_opset_version() + 1))
 def test_opsets_from_7_to_today(opset, tmp_path):
     squeeze = {"axes": [2, 3]} if opset < 13 else {}
-    parts = ([node("Conv", "x w b", "c", "conv"), node("BatchNormalization", "c b b b b", "n"), node("Relu", "n", "r"),
-              node("GlobalAveragePool", "r", "g"), node("Squeeze", "g" if opset < 13 else "g axes", "s", **squeeze),
-              node("Gemm", "s v b5", "y", "fc", transB=1)], [value("x", (1, 3, 8, 8))], ["y"],
-             {"w": zeros(4, 3, 3, 3), "b": zeros(4) + 1, "v": zeros(5, 4), "b5": zeros(5), "axes": np.array([2, 3])})
+    parts = (
+        [
+            node("Conv", "x w b", "c", "conv"),
+            node("BatchNormalization", "c b b b b", "n"),
+            node("Relu", "n", "r"),
+            node("GlobalAveragePool", "r", "g"),
+            node("Squeeze", "g" if opset < 13 else "g axes", "s", **squeeze),
+            node("Gemm", "s v b5", "y", "fc", transB=1),
+        ],
+        [value("x", (1, 3, 8, 8))],
+        ["y"],
+        {"w": zeros(4, 3, 3, 3), "b": zeros(4) + 1, "v": zeros(5, 4), "b5": zeros(5), "axes": np.array([2, 3])},
+    )
     network = imported(tmp_path, *parts, opset=opset).network
     assert [(operator.name, operator.macs, operator.folded) for operator in network.array_operators] == [
-        ("conv", 36 * 108, ("batch_norm", "relu")), ("fc", 20, ())]
+        ("conv", 36 * 108, ("batch_norm", "relu")),
+        ("fc", 20, ()),
+    ]
 
 
 def test_functions_of_the_model(tmp_path):
-    block = helper.make_function("mine", "Block", ["a", "w"], ["z"], [node("Conv", "a w", "c"), node("Relu", "c", "z")],
-                                 [helper.make_opsetid("", 17)])
-    proto = model([node("Block", "x w", "b", domain="mine"), node("Block", "b v", "y", domain="mine")], [value("x", (1, 3, 8, 8))], ["y"],
-                  {"w": zeros(4, 3, 3, 3), "v": zeros(5, 4, 3, 3)}, functions=[block])
+    block = helper.make_function(
+        "mine", "Block", ["a", "w"], ["z"], [node("Conv", "a w", "c"), node("Relu", "c", "z")], [helper.make_opsetid("", 17)]
+    )
+    proto = model(
+        [node("Block", "x w", "b", domain="mine"), node("Block", "b v", "y", domain="mine")],
+        [value("x", (1, 3, 8, 8))],
+        ["y"],
+        {"w": zeros(4, 3, 3, 3), "v": zeros(5, 4, 3, 3)},
+        functions=[block],
+    )
     network = load_onnx(save(tmp_path, proto))
     assert [(operator.layer.K, operator.folded) for operator in network.array_operators] == [(4, ("relu",)), (5, ("relu",))]
 
 
 def test_several_inputs_and_outputs(tmp_path):
-    network = imported(tmp_path, [node("Conv", "a w", "c", "one"), node("Conv", "b w", "d", "two"), node("Add", "c d", "y", "sum")],
-                       [value("a", (1, 3, 8, 8)), value("b", (1, 3, 8, 8)), value("unused", (5,))], ["y", "c"], {"w": zeros(4, 3, 1, 1)}).network
+    network = imported(
+        tmp_path,
+        [node("Conv", "a w", "c", "one"), node("Conv", "b w", "d", "two"), node("Add", "c d", "y", "sum")],
+        [value("a", (1, 3, 8, 8)), value("b", (1, 3, 8, 8)), value("unused", (5,))],
+        ["y", "c"],
+        {"w": zeros(4, 3, 1, 1)},
+    ).network
     assert [source.name for source in network.inputs] == ["a", "b"] and network.outputs == ("sum",)
     assert [data["shape"] for _, _, data in network.graph.edges(data=True)] == [(1, 3, 8, 8)] * 2 + [(1, 4, 8, 8)] * 2
 
@@ -179,12 +221,14 @@ def test_an_unknown_shape_names_who_made_it(tmp_path):
 
 def test_a_network_without_layers(tmp_path):
     assert message(imported, tmp_path, [node("Relu", "x", "y")], [value("x", (1,))], ["y"]).endswith(
-        "model.onnx: no layer that the array computes, got '1 Relu'")
+        "model.onnx: no layer that the array computes, got '1 Relu'"
+    )
 
 
 def test_names_do_not_clash(tmp_path):
-    network = imported(tmp_path, [node("Conv", "x w", "c", "x"), node("Relu", "c", "y", "x.view")], [value("x", (1, 3, 9))], ["y"],
-                       {"w": zeros(4, 3, 1)}).network
+    network = imported(
+        tmp_path, [node("Conv", "x w", "c", "x"), node("Relu", "c", "y", "x.view")], [value("x", (1, 3, 9))], ["y"], {"w": zeros(4, 3, 1)}
+    ).network
     assert list(network.array_layers()) == ["x"] and network.inputs[0].name == "x.2"
 
 
@@ -194,17 +238,25 @@ def test_a_network_survives_our_own_file_format(tmp_path):
     for file, shapes in (("nudenet/320n.onnx", {"images": (1, 3, 64, 64)}),):
         network = load_onnx(packaged("nudenet", file), input_shapes=shapes)
         assert network_from_mapping(yaml.safe_load(dump_network(network)), where="here") == network
-    attention = imported(tmp_path, [node("MatMul", "a b", "y", "m"), node("Slice", "y f t", "z"), node("Einsum", "z z", "u", equation="abc,abc->a")],
-                         [value("a", (2, 4, 8)), value("b", (2, 8, 4))], ["u"], {"f": np.array([0]), "t": np.array([1])}).network
+    attention = imported(
+        tmp_path,
+        [node("MatMul", "a b", "y", "m"), node("Slice", "y f t", "z"), node("Einsum", "z z", "u", equation="abc,abc->a")],
+        [value("a", (2, 4, 8)), value("b", (2, 8, 4))],
+        ["u"],
+        {"f": np.array([0]), "t": np.array([1])},
+    ).network
     assert network_from_mapping(yaml.safe_load(dump_network(attention)), where="here") == attention
 
 
 def test_workloads_by_path(tmp_path):
-    path = save(tmp_path, model([node("Conv", "x w", "y", "c")], [value("x", ("n", 3, 8, 8))], ["y"], {"w": zeros(4, 3, 3, 3)}), "My net.ONNX")
+    path = save(
+        tmp_path, model([node("Conv", "x w", "y", "c")], [value("x", ("n", 3, 8, 8))], ["y"], {"w": zeros(4, 3, 3, 3)}), "My net.ONNX"
+    )
     assert message(load_workload, path).endswith("give it: --input-shape x=1x3x8x8")
     network = load_workload(path, 4, 4, {"x": (2, 3, 8, 8)})
     assert (network.name, network.precision, network.array_operators[0].layer.B) == ("My_net", "w4a4", 2)
     assert load_whole_network(path, 4, 4, {"x": (2, 3, 8, 8)}) == network
     assert message(load_workload, "vgg16", None, None, {"x": (1,)}) == (
-        "--input-shape: only ONNX models have inputs with open sizes, got 'x'; leave it out")
+        "--input-shape: only ONNX models have inputs with open sizes, got 'x'; leave it out"
+    )
     assert message(load_whole_network, "vgg16", None, None, {"x": (1,)}).startswith("--input-shape: only ONNX models")

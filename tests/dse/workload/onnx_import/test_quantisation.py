@@ -8,13 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dse.workload.onnx_import.graph import Node
-from dse.workload.onnx_import.quantisation import (
-    Quantiser,
-    array_width,
-    linear_reference,
-    quant_reference,
-    signed_width,
-)
+from dse.workload.onnx_import.quantisation import Quantiser, array_width, linear_reference, quant_reference, signed_width
 from tests.dse.workload.onnx_import.models import F32, QONNX, imported, message, model, node, value, zeros
 
 F = np.float32
@@ -25,17 +19,36 @@ def quant(values, scale=1.0, zero=0.0, bits=4.0, **attributes):
     return quant_reference(given, np.asarray(values, F), np.asarray(scale, F), np.asarray(zero, F), np.asarray(bits, F)).tolist()
 
 
-@pytest.mark.parametrize(("mode", "expected"), [
-    ("ROUND", [-2, -2, 0, 0, 2, 2]), ("HALF_EVEN", [-2, -2, 0, 0, 2, 2]), ("FLOOR", [-3, -2, -1, 0, 1, 2]), ("CEIL", [-2, -1, 0, 1, 2, 3]),
-    ("ROUND_TO_ZERO", [-2, -1, 0, 0, 1, 2]), ("DOWN", [-2, -1, 0, 0, 1, 2]), ("UP", [-3, -2, -1, 1, 2, 3]),
-    ("HALF_UP", [-3, -2, -1, 1, 2, 3]), ("HALF_DOWN", [-2, -1, 0, 0, 1, 2])])
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("ROUND", [-2, -2, 0, 0, 2, 2]),
+        ("HALF_EVEN", [-2, -2, 0, 0, 2, 2]),
+        ("FLOOR", [-3, -2, -1, 0, 1, 2]),
+        ("CEIL", [-2, -1, 0, 1, 2, 3]),
+        ("ROUND_TO_ZERO", [-2, -1, 0, 0, 1, 2]),
+        ("DOWN", [-2, -1, 0, 0, 1, 2]),
+        ("UP", [-3, -2, -1, 1, 2, 3]),
+        ("HALF_UP", [-3, -2, -1, 1, 2, 3]),
+        ("HALF_DOWN", [-2, -1, 0, 0, 1, 2]),
+    ],
+)
 def test_rounding_of_halves(mode, expected):
     assert quant([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], signed=1, narrow=0, rounding_mode=mode) == expected
 
 
-@pytest.mark.parametrize(("bits", "signed", "narrow", "ends"), [
-    (8, 1, 0, [-128, 127]), (8, 1, 1, [-127, 127]), (8, 0, 0, [0, 255]), (8, 0, 1, [0, 254]), (2, 1, 1, [-1, 1]), (1, 1, 1, [-1, 1]),
-    (1, 0, 0, [0, 1])])
+@pytest.mark.parametrize(
+    ("bits", "signed", "narrow", "ends"),
+    [
+        (8, 1, 0, [-128, 127]),
+        (8, 1, 1, [-127, 127]),
+        (8, 0, 0, [0, 255]),
+        (8, 0, 1, [0, 254]),
+        (2, 1, 1, [-1, 1]),
+        (1, 1, 1, [-1, 1]),
+        (1, 0, 0, [0, 1]),
+    ],
+)
 def test_ends_of_the_range(bits, signed, narrow, ends):
     assert quant([-1000, 1000], bits=bits, signed=signed, narrow=narrow) == ends
     is_bipolar = bits == signed == 1
@@ -57,8 +70,14 @@ def test_linear_quantisers_are_those_of_onnx_runtime(axis, shape, block, kind):
     zero = rng.integers(0, 9, shape).astype(kind)
     attributes = {"axis": axis} | ({"block_size": block} if block else {})
     nodes = [node("QuantizeLinear", "x s z", "q", **attributes), node("DequantizeLinear", "q s z", "y", **attributes)]
-    proto = model(nodes, [value("x", x.shape)], [value("y", None), value("q", None, helper.np_dtype_to_tensor_dtype(np.dtype(kind)))],
-                  {"s": scale, "z": zero}, opset=21, ir_version=10)
+    proto = model(
+        nodes,
+        [value("x", x.shape)],
+        [value("y", None), value("q", None, helper.np_dtype_to_tensor_dtype(np.dtype(kind)))],
+        {"s": scale, "z": zero},
+        opset=21,
+        ir_version=10,
+    )
     expected, integers = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
     quantize, dequantize = (Node(entry, "q", "q") for entry in nodes)
     found = linear_reference(quantize, np.dtype(kind), x, scale, zero)
@@ -68,10 +87,14 @@ def test_linear_quantisers_are_those_of_onnx_runtime(axis, shape, block, kind):
 
 def test_scales_that_fit_nothing():
     dequantize = Node(node("DequantizeLinear", "q s", "y", axis=5), "d", "m: d")
-    assert message(linear_reference, dequantize, np.dtype(F), zeros(2, 3), zeros(3)) == "m: d.axis: no axis of the tensor, got 5; allowed: 2 axes"
+    assert (
+        message(linear_reference, dequantize, np.dtype(F), zeros(2, 3), zeros(3))
+        == "m: d.axis: no axis of the tensor, got 5; allowed: 2 axes"
+    )
     dequantize = Node(node("DequantizeLinear", "q s", "y"), "d", "m: d")
     assert "a scale for neither the tensor, its channels nor its blocks, got (2,)" in message(
-        linear_reference, dequantize, np.dtype(F), zeros(2, 3), zeros(2))
+        linear_reference, dequantize, np.dtype(F), zeros(2, 3), zeros(2)
+    )
 
 
 def test_widths():
@@ -85,8 +108,15 @@ def test_widths():
 def qdq(tmp_path, *, between=(), kind=np.uint8, last="r"):
     """x -> Q -> DQ -> Conv -> .. -> Q -> DQ -> Conv."""
     constants = {"s": np.array(0.1, F), "z": np.array(3, kind), "w": zeros(4, 3, 1, 1), "v": zeros(2, 4, 1, 1)}
-    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"), node("Conv", "d w", "c", "one"), *between,
-             node("QuantizeLinear", f"{last} s z", "rq"), node("DequantizeLinear", "rq s z", "rd"), node("Conv", "rd v", "y", "two")]
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Conv", "d w", "c", "one"),
+        *between,
+        node("QuantizeLinear", f"{last} s z", "rq"),
+        node("DequantizeLinear", "rq s z", "rd"),
+        node("Conv", "rd v", "y", "two"),
+    ]
     return imported(tmp_path, nodes, [value("x", (1, 3, 4, 4))], ["y"], constants, opset=21)
 
 
@@ -103,23 +133,45 @@ def test_pairs_of_quantisers_are_part_of_the_layers(kind, bits, signed, tmp_path
 
 def test_nothing_is_folded_across_a_quantiser(tmp_path):
     constants = {"s": np.array(0.1, F), "z": np.array(3, np.uint8), "w": zeros(4, 3, 1, 1), "b": zeros(4, 1, 1)}
-    nodes = [node("Conv", "x w", "c", "one"), node("QuantizeLinear", "c s z", "q"), node("DequantizeLinear", "q s z", "d"),
-             node("Add", "d b", "a", "bias"), node("Relu", "a", "y")]
+    nodes = [
+        node("Conv", "x w", "c", "one"),
+        node("QuantizeLinear", "c s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Add", "d b", "a", "bias"),
+        node("Relu", "a", "y"),
+    ]
     network = imported(tmp_path, nodes, [value("x", (1, 3, 4, 4))], ["y"], constants).network
     assert network.array_operators[0].folded == ()
     assert [host.op for host in network.host_operators()] == ["add"] and network.operator("bias").folded == ("relu",)
 
 
 def test_a_tensor_with_two_readers_of_which_one_quantises(tmp_path):
-    nodes = [node("Conv", "x w", "c", "one"), node("QuantizeLinear", "c s z", "q", "quantise"), node("DequantizeLinear", "q s z", "d"),
-             node("Conv", "d w", "a", "two"), node("Add", "a c", "y")]
-    network = imported(tmp_path, nodes, [value("x", (1, 3, 4, 4))], ["y"],
-                       {"w": zeros(3, 3, 1, 1), "s": np.array(0.1, F), "z": np.array(0, np.int16)}, bits=(8, 8), opset=21).network
+    nodes = [
+        node("Conv", "x w", "c", "one"),
+        node("QuantizeLinear", "c s z", "q", "quantise"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Conv", "d w", "a", "two"),
+        node("Add", "a c", "y"),
+    ]
+    network = imported(
+        tmp_path,
+        nodes,
+        [value("x", (1, 3, 4, 4))],
+        ["y"],
+        {"w": zeros(3, 3, 1, 1), "s": np.array(0.1, F), "z": np.array(0, np.int16)},
+        bits=(8, 8),
+        opset=21,
+    ).network
     assert [host.op for host in network.host_operators()] == ["quantize", "add"]
     assert [operator.precision for operator in network.array_operators] == ["w8a8", "w8a16"]
 
 
 def test_float_quantisers_are_left_alone(tmp_path):
-    found = imported(tmp_path, [node("Cast", "x", "h", to=TensorProto.FLOAT16), node("Cast", "h", "f", to=F32), node("Conv", "f w", "y")],
-                     [value("x", (1, 3, 4, 4))], ["y"], {"w": zeros(3, 3, 1, 1)})
+    found = imported(
+        tmp_path,
+        [node("Cast", "x", "h", to=TensorProto.FLOAT16), node("Cast", "h", "f", to=F32), node("Conv", "f w", "y")],
+        [value("x", (1, 3, 4, 4))],
+        ["y"],
+        {"w": zeros(3, 3, 1, 1)},
+    )
     assert found.network.host_operators() == ()

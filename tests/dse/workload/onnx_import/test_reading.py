@@ -24,15 +24,19 @@ def test_what_is_no_file(tmp_path):
     assert "is not a regular file" in message(read_model, str(tmp_path / "pipe.onnx"))
 
 
-@pytest.mark.parametrize(("content", "wrong"), [
-    (b"", "empty file"),
-    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a pointer of Git LFS, not the model; git lfs pull"),
-    (b"hello, this is some text\n", "not a whole ONNX model: "),
-    (b"\x7fELF\x02\x01\x01", "not a whole ONNX model: no protocol buffer at byte 0"),
-    (b"\x08\x08", "not a whole ONNX model: a graph with nodes and an ir_version are missing"),
-    (GOOD.SerializeToString()[:-5], "not a whole ONNX model: cut short at byte "),
-    (GOOD.SerializeToString().replace(b"Conv", b"C\xffnv"), "not a whole ONNX model: a name is not a line of UTF-8 text"),
-    (GOOD.SerializeToString().replace(b"Conv", b"C\nnv"), "not a whole ONNX model: a name is not a line of UTF-8 text")])
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (b"", "empty file"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a pointer of Git LFS, not the model; git lfs pull"),
+        (b"hello, this is some text\n", "not a whole ONNX model: "),
+        (b"\x7fELF\x02\x01\x01", "not a whole ONNX model: no protocol buffer at byte 0"),
+        (b"\x08\x08", "not a whole ONNX model: a graph with nodes and an ir_version are missing"),
+        (GOOD.SerializeToString()[:-5], "not a whole ONNX model: cut short at byte "),
+        (GOOD.SerializeToString().replace(b"Conv", b"C\xffnv"), "not a whole ONNX model: a name is not a line of UTF-8 text"),
+        (GOOD.SerializeToString().replace(b"Conv", b"C\nnv"), "not a whole ONNX model: a name is not a line of UTF-8 text"),
+    ],
+)
 def test_what_is_no_model(content, wrong, tmp_path):
     path = tmp_path / "m.onnx"
     path.write_bytes(content)
@@ -47,7 +51,8 @@ def test_sizes_and_opsets(tmp_path, monkeypatch):
     assert message(read_model, path).startswith(f"{path}: too large without its weights, got '")
     monkeypatch.setattr(reading, "MAX_FILE_BYTES", 10)
     assert message(read_model, path).startswith(f"{path}: file too large, got '") and "save its weights as external data" in message(
-        read_model, path)
+        read_model, path
+    )
 
 
 def test_without_the_package(tmp_path, monkeypatch):
@@ -95,18 +100,22 @@ def test_external_data_in_a_folder_below(tmp_path):
     np.testing.assert_array_equal(found, array)
 
 
-@pytest.mark.parametrize(("entries", "wrong"), [
-    ({"location": "../weights"}, "external data outside the model's folder, got '../weights'; allowed: a file in the model's folder"),
-    ({"location": "a/../../weights"}, "external data outside the model's folder, got 'a/../../weights'"),
-    ({"location": "/etc/passwd"}, "external data at an impossible place, got '/etc/passwd'"),
-    ({"location": "C:\\w"}, "external data at an impossible place"),
-    ({"location": "a\0b"}, "external data at an impossible place"),
-    ({"location": ""}, "external data at an impossible place, got ''"),
-    ({"location": "link"}, "external data outside the model's folder, got 'link'"),
-    ({"offset": "-8"}, "external data with an impossible offset, got '-8'; allowed: a whole number of bytes"),
-    ({"offset": "9" * 30}, "external data with an impossible offset"),
-    ({"offset": "16"}, "external data beyond the end of its file, got 'weights: 16 + 4320 bytes'; allowed: 4328 bytes"),
-    ({"length": "7"}, "external data of 7 bytes for a tensor of 4320, got (40, 3, 3, 3)")])
+@pytest.mark.parametrize(
+    ("entries", "wrong"),
+    [
+        ({"location": "../weights"}, "external data outside the model's folder, got '../weights'; allowed: a file in the model's folder"),
+        ({"location": "a/../../weights"}, "external data outside the model's folder, got 'a/../../weights'"),
+        ({"location": "/etc/passwd"}, "external data at an impossible place, got '/etc/passwd'"),
+        ({"location": "C:\\w"}, "external data at an impossible place"),
+        ({"location": "a\0b"}, "external data at an impossible place"),
+        ({"location": ""}, "external data at an impossible place, got ''"),
+        ({"location": "link"}, "external data outside the model's folder, got 'link'"),
+        ({"offset": "-8"}, "external data with an impossible offset, got '-8'; allowed: a whole number of bytes"),
+        ({"offset": "9" * 30}, "external data with an impossible offset"),
+        ({"offset": "16"}, "external data beyond the end of its file, got 'weights: 16 + 4320 bytes'; allowed: 4328 bytes"),
+        ({"length": "7"}, "external data of 7 bytes for a tensor of 4320, got (40, 3, 3, 3)"),
+    ],
+)
 def test_external_data_elsewhere(entries, wrong, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
@@ -125,14 +134,21 @@ def test_a_missing_file_does_for_shapes(tmp_path):
 # -- tensors ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tensor", "wrong"), [
-    (TensorProto(data_type=F32, dims=[-1, 3]), "impossible sizes of a tensor, got (-1, 3)"),
-    (TensorProto(data_type=F32, dims=[1 << 40, 1 << 40]), "impossible sizes of a tensor, got (1099511627776, 1099511627776)"),
-    (TensorProto(data_type=F32, dims=[2, 3], raw_data=b"1234"), "a damaged tensor: "),
-    (TensorProto(data_type=F32, dims=[2], float_data=[1.0]), "a damaged tensor: "),
-    (TensorProto(data_type=TensorProto.STRING, dims=[1], string_data=[b"a"]), "tensors of this type have no values to compute with, got 'STRING'"),
-    (TensorProto(data_type=99, dims=[1]), "tensors of this type have no values to compute with, got 99"),
-    (TensorProto(dims=[1]), "tensors of this type have no values to compute with, got 'UNDEFINED'")])
+@pytest.mark.parametrize(
+    ("tensor", "wrong"),
+    [
+        (TensorProto(data_type=F32, dims=[-1, 3]), "impossible sizes of a tensor, got (-1, 3)"),
+        (TensorProto(data_type=F32, dims=[1 << 40, 1 << 40]), "impossible sizes of a tensor, got (1099511627776, 1099511627776)"),
+        (TensorProto(data_type=F32, dims=[2, 3], raw_data=b"1234"), "a damaged tensor: "),
+        (TensorProto(data_type=F32, dims=[2], float_data=[1.0]), "a damaged tensor: "),
+        (
+            TensorProto(data_type=TensorProto.STRING, dims=[1], string_data=[b"a"]),
+            "tensors of this type have no values to compute with, got 'STRING'",
+        ),
+        (TensorProto(data_type=99, dims=[1]), "tensors of this type have no values to compute with, got 99"),
+        (TensorProto(dims=[1]), "tensors of this type have no values to compute with, got 'UNDEFINED'"),
+    ],
+)
 def test_damaged_tensors(tensor, wrong):
     assert message(tensor_array, tensor, "m.onnx", "m.onnx: w").startswith(f"m.onnx: w: {wrong}")
 
@@ -159,5 +175,6 @@ def test_files_before_opsets_are_refused(tmp_path):
     proto = onnx.ModelProto()
     proto.CopyFrom(GOOD)
     del proto.opset_import[:]
-    assert message(read_model, save(tmp_path, proto)).endswith("opset too old, got 1; allowed: 7 and later; "
-                                                               "convert it with onnx.version_converter")
+    assert message(read_model, save(tmp_path, proto)).endswith(
+        "opset too old, got 1; allowed: 7 and later; convert it with onnx.version_converter"
+    )

@@ -16,8 +16,9 @@ def network_of(tmp_path, op, *, directions=1, dynamic=False, size=(STEPS, BATCH,
     constants = {} if dynamic else {name: zeros(*shape) for name, shape in weights.items()}
     constants |= {"b": zeros(directions, 2 * gates * UNITS), "lengths": zeros(BATCH).astype("int32"), "p": zeros(directions, 3 * UNITS)}
     inputs = [value("x", size), *(value(name, shape) for name, shape in weights.items() if dynamic)]
-    return imported(tmp_path, [node(op, f"x w r {extra}", outputs, "cell", hidden_size=UNITS, **attributes)], inputs, outputs.split()[-1:],
-                    constants)
+    return imported(
+        tmp_path, [node(op, f"x w r {extra}", outputs, "cell", hidden_size=UNITS, **attributes)], inputs, outputs.split()[-1:], constants
+    )
 
 
 @pytest.mark.parametrize("op", GATES)
@@ -41,7 +42,9 @@ def test_products_of_an_lstm(tmp_path):
     assert first.bias and second.bias and network.operator("cell.state").is_state
 
 
-@pytest.mark.parametrize(("before", "names"), [(1, ["cell.input", "cell.recurrent"]), (0, ["cell.input", "cell.recurrent", "cell.candidate"])])
+@pytest.mark.parametrize(
+    ("before", "names"), [(1, ["cell.input", "cell.recurrent"]), (0, ["cell.input", "cell.recurrent", "cell.candidate"])]
+)
 def test_where_the_reset_gate_of_a_gru_acts(before, names, tmp_path):
     network = network_of(tmp_path, "GRU", linear_before_reset=before).network
     assert list(network.array_layers()) == names
@@ -65,11 +68,15 @@ def test_lengths_and_peepholes(tmp_path):
     assert found.network.operator("cell").ops == 36 * STEPS * BATCH * UNITS
 
 
-@pytest.mark.parametrize(("options", "wrong"), [
-    ({"direction": "both"}, "cell.direction: not a direction, got 'both'; allowed: forward, reverse, bidirectional"),
-    ({"size": (STEPS, INPUTS)}, "cell: its input must have three sizes, got (7, 3)"),
-    ({"gates": 3}, "cell: weights of another size, got (1, 15, 3); allowed: (1, 20, 3)"),
-    ({"directions": 2}, "cell: weights of another size, got (2, 20, 3); allowed: (1, 20, 3)")])
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ({"direction": "both"}, "cell.direction: not a direction, got 'both'; allowed: forward, reverse, bidirectional"),
+        ({"size": (STEPS, INPUTS)}, "cell: its input must have three sizes, got (7, 3)"),
+        ({"gates": 3}, "cell: weights of another size, got (1, 15, 3); allowed: (1, 20, 3)"),
+        ({"directions": 2}, "cell: weights of another size, got (2, 20, 3); allowed: (1, 20, 3)"),
+    ],
+)
 def test_what_is_wrong_is_named(options, wrong, tmp_path):
     assert message(network_of, tmp_path, "LSTM", **options) == f"{tmp_path / 'model.onnx'}: {wrong}"
 

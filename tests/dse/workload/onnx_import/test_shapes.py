@@ -24,12 +24,16 @@ def test_inputs_without_sizes_are_asked_for_by_name(tmp_path):
     path = tmp_path / "model.onnx"
     assert message(shapes_of, tmp_path, proto) == (
         f"{path}: x: an input without a fixed size, got ['batch', '3', 'height', '?']; "
-        "give it: --input-shape x=1x3xNxN, with a number for each N")
+        "give it: --input-shape x=1x3xNxN, with a number for each N"
+    )
     assert shapes_of(tmp_path, proto, {"x": (2, 3, 8, 9)}).sizes["y"] == (2, 4, 6, 7)
     assert message(shapes_of, tmp_path, proto, {"X": (1,)}) == "--input-shape: the model has no such input, got 'X'; allowed: x"
     assert message(shapes_of, tmp_path, proto, {"x": (1, 3)}) == (
-        "--input-shape: the model's input x has 4 sizes, got '1x3'; allowed: sizes for ['batch', '3', 'height', '?']")
-    assert message(shapes_of, tmp_path, proto, {"x": (1, 3, 0, 8)}).startswith("--input-shape: not a shape, got '1x3x0x8'; allowed: 1 to 8 sizes")
+        "--input-shape: the model's input x has 4 sizes, got '1x3'; allowed: sizes for ['batch', '3', 'height', '?']"
+    )
+    assert message(shapes_of, tmp_path, proto, {"x": (1, 3, 0, 8)}).startswith(
+        "--input-shape: not a shape, got '1x3x0x8'; allowed: 1 to 8 sizes"
+    )
 
 
 @pytest.mark.parametrize("size", [0, -1, -(1 << 62), 1 << 40])
@@ -39,8 +43,13 @@ def test_impossible_sizes_in_the_file_count_as_none(size, tmp_path):
 
 
 def test_given_sizes_replace_fixed_ones_and_claims_about_what_follows(tmp_path):
-    proto = model([node("Conv", "x w", "c"), node("Relu", "c", "y")], [value("x", (1, 3, 8, 8))], [value("y", (1, 4, 6, 6))], W,
-                  value_info=[value("c", (1, 4, 6, 6))])
+    proto = model(
+        [node("Conv", "x w", "c"), node("Relu", "c", "y")],
+        [value("x", (1, 3, 8, 8))],
+        [value("y", (1, 4, 6, 6))],
+        W,
+        value_info=[value("c", (1, 4, 6, 6))],
+    )
     assert shapes_of(tmp_path, proto, {"x": (1, 3, 10, 5)}).sizes["y"] == (1, 4, 8, 3)
 
 
@@ -53,12 +62,29 @@ def test_inputs_that_nobody_reads_need_no_size(tmp_path):
 def test_sizes_computed_from_sizes(opset, tmp_path):
     """A flattening as exporters write it: Shape, Slice and Concat around constants in nodes, which inference alone does not follow."""
     index = lambda name, at: node("Constant", "", name, value=helper.make_tensor("", I64, [1], [at]))  # noqa: E731
-    last = [node("Unsqueeze", "scalar", "first", axes=[0])] if opset == 11 else [index("zero", 0), node("Unsqueeze", "scalar zero", "first")]
+    last = (
+        [node("Unsqueeze", "scalar", "first", axes=[0])] if opset == 11 else [index("zero", 0), node("Unsqueeze", "scalar zero", "first")]
+    )
     proto = model(
-        [node("Conv", "x w", "c"), node("Shape", "c", "s"), index("from", 0), index("to", 1), node("Slice", "s from to", "cut"),
-         node("Constant", "", "none", value=helper.make_tensor("", I64, [], [0])), node("Gather", "cut none", "scalar"), *last,
-         index("rest", -1), node("Concat", "first rest", "size", axis=0), node("Cast", "size", "size2", to=I64),
-         node("Reshape", "c size2", "y")], DYNAMIC, ["y"], W, opset=opset)
+        [
+            node("Conv", "x w", "c"),
+            node("Shape", "c", "s"),
+            index("from", 0),
+            index("to", 1),
+            node("Slice", "s from to", "cut"),
+            node("Constant", "", "none", value=helper.make_tensor("", I64, [], [0])),
+            node("Gather", "cut none", "scalar"),
+            *last,
+            index("rest", -1),
+            node("Concat", "first rest", "size", axis=0),
+            node("Cast", "size", "size2", to=I64),
+            node("Reshape", "c size2", "y"),
+        ],
+        DYNAMIC,
+        ["y"],
+        W,
+        opset=opset,
+    )
     assert shapes_of(tmp_path, proto, {"x": (2, 3, 8, 8)}).sizes["y"] == (2, 144)
 
 
@@ -66,17 +92,28 @@ def test_operators_of_other_domains(tmp_path):
     quant = dict(signed=1, narrow=0, rounding_mode="ROUND")
     microsoft = "com.microsoft"
     proto = model(
-        [node("Quant", "w s z b", "qw", domain=QONNX, **quant), node("Conv", "x qw", "c"),
-         node("BipolarQuant", "c s", "d", domain=QONNX), node("QuantizeLinear", "d s uz", "q"),
-         node("QLinearAdd", "q s uz q s uz s uz", "a", domain=microsoft),
-         node("QLinearConcat", "s uz a s uz q s uz", "k", domain=microsoft, axis=1),
-         node("QLinearGlobalAveragePool", "k s uz s uz", "g", domain=microsoft, channels_last=0),
-         node("QLinearAveragePool", "k s uz s uz", "p", domain=microsoft, kernel_shape=[2, 2], strides=[2, 2])],
-        [value("x", (1, 3, 8, 8))], [value("g", None, U8), value("p", None, U8)],
-        {**W, "s": np.array(1, np.float32), "z": np.array(0, np.float32), "b": np.array(4, np.float32), "uz": np.array(0, np.uint8)})
+        [
+            node("Quant", "w s z b", "qw", domain=QONNX, **quant),
+            node("Conv", "x qw", "c"),
+            node("BipolarQuant", "c s", "d", domain=QONNX),
+            node("QuantizeLinear", "d s uz", "q"),
+            node("QLinearAdd", "q s uz q s uz s uz", "a", domain=microsoft),
+            node("QLinearConcat", "s uz a s uz q s uz", "k", domain=microsoft, axis=1),
+            node("QLinearGlobalAveragePool", "k s uz s uz", "g", domain=microsoft, channels_last=0),
+            node("QLinearAveragePool", "k s uz s uz", "p", domain=microsoft, kernel_shape=[2, 2], strides=[2, 2]),
+        ],
+        [value("x", (1, 3, 8, 8))],
+        [value("g", None, U8), value("p", None, U8)],
+        {**W, "s": np.array(1, np.float32), "z": np.array(0, np.float32), "b": np.array(4, np.float32), "uz": np.array(0, np.uint8)},
+    )
     found = shapes_of(tmp_path, proto)
     assert [found.sizes[name] for name in ("c", "a", "k", "g", "p")] == [
-        (1, 4, 6, 6), (1, 4, 6, 6), (1, 8, 6, 6), (1, 8, 1, 1), (1, 8, 3, 3)]
+        (1, 4, 6, 6),
+        (1, 4, 6, 6),
+        (1, 8, 6, 6),
+        (1, 8, 1, 1),
+        (1, 8, 3, 3),
+    ]
     assert found.types["a"] == U8
 
 
@@ -101,6 +138,10 @@ def test_types(tmp_path):
 
 def test_no_bombs(tmp_path):
     """Shapes that say terabytes, of which nothing is made."""
-    proto = model([node("ConstantOfShape", "size", "big"), node("Conv", "x big", "y", kernel_shape=[1, 1])],
-                  [value("x", (1, 1 << 16, 8, 8))], ["y"], {"size": np.array([1 << 16, 1 << 16, 1, 1])})
+    proto = model(
+        [node("ConstantOfShape", "size", "big"), node("Conv", "x big", "y", kernel_shape=[1, 1])],
+        [value("x", (1, 1 << 16, 8, 8))],
+        ["y"],
+        {"size": np.array([1 << 16, 1 << 16, 1, 1])},
+    )
     assert shapes_of(tmp_path, proto).sizes["y"] == (1, 1 << 16, 8, 8)

@@ -23,14 +23,24 @@ def random_tensor(seed: int, kind=np.float32) -> np.ndarray:
 
 def example() -> onnx.ModelProto:
     """Large and small tensors as raw and as typed data, in initialisers, attributes and the graphs of control flow."""
-    branch = helper.make_graph([node("Constant", "", "inner", value=numpy_helper.from_array(random_tensor(4)))], "g", [], [value("inner", None)])
+    branch = helper.make_graph(
+        [node("Constant", "", "inner", value=numpy_helper.from_array(random_tensor(4)))], "g", [], [value("inner", None)]
+    )
     return model(
-        [node("Constant", "", "c", value=numpy_helper.from_array(random_tensor(3))),
-         node("If", "flag", "i", then_branch=branch, else_branch=branch), node("MatMul", "x raw", "y")],
-        [value("x", (1, 20)), value("flag", (), onnx.TensorProto.BOOL)], [value("y", (1, 30)), "i", "c"],
-        {"raw": random_tensor(1), "typed": helper.make_tensor("typed", F32, (20, 30), random_tensor(2).ravel()),
-         "doubles": helper.make_tensor("doubles", onnx.TensorProto.DOUBLE, (20, 30), random_tensor(5).ravel()),
-         "small": np.arange(5, dtype=np.float32)})
+        [
+            node("Constant", "", "c", value=numpy_helper.from_array(random_tensor(3))),
+            node("If", "flag", "i", then_branch=branch, else_branch=branch),
+            node("MatMul", "x raw", "y"),
+        ],
+        [value("x", (1, 20)), value("flag", (), onnx.TensorProto.BOOL)],
+        [value("y", (1, 30)), "i", "c"],
+        {
+            "raw": random_tensor(1),
+            "typed": helper.make_tensor("typed", F32, (20, 30), random_tensor(2).ravel()),
+            "doubles": helper.make_tensor("doubles", onnx.TensorProto.DOUBLE, (20, 30), random_tensor(5).ravel()),
+            "small": np.arange(5, dtype=np.float32),
+        },
+    )
 
 
 EXAMPLE = example().SerializeToString()
@@ -61,7 +71,7 @@ def test_what_is_small_is_copied_as_it_is():
 
 @given(st.integers(0, 10_000))
 def test_a_file_that_is_cut_anywhere_is_malformed_or_smaller(at):
-    cut = EXAMPLE[:at % len(EXAMPLE)]
+    cut = EXAMPLE[: at % len(EXAMPLE)]
     try:
         text = skeleton(memoryview(cut), "m")
     except Malformed as error:
@@ -107,8 +117,12 @@ def test_a_gigabyte_of_weights_is_not_read(tmp_path):
     """A file with holes: its bytes are zeros that take no space, and must take none in memory."""
     rows, columns = 1 << 14, 1 << 14  # 1 GiB as float32
     marker = b"0123456789abcdef" * 256
-    proto = model([node("MatMul", "x w", "y")], [value("x", (1, 16, rows))], [value("y", (1, 16, columns))], {
-        "w": onnx.TensorProto(name="w", data_type=F32, dims=[rows, columns], raw_data=marker)})
+    proto = model(
+        [node("MatMul", "x w", "y")],
+        [value("x", (1, 16, rows))],
+        [value("y", (1, 16, columns))],
+        {"w": onnx.TensorProto(name="w", data_type=F32, dims=[rows, columns], raw_data=marker)},
+    )
     size = 4 * rows * columns
     path = tmp_path / "large.onnx"
     head, tail = hollow(proto, marker, size)
