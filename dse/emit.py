@@ -26,6 +26,8 @@ from dse.workload.network import Network
 from dse.workload.network_file import dump_network
 from hdl.design import Design
 from hdl.layer import Layer
+from hdl.pins import NAMES as PIN_FILES
+from hdl.pins import ConstraintFile
 from hdl.testbench import MAIN, RUN, TestBench, hex_text
 from hdl.verilog import verilog_text
 from sim.golden import LayerTensors, golden, random_tensors
@@ -34,7 +36,7 @@ from sim.memory import MemoryTiming
 FILES = ("accelerator.v", "testbench.v", "main.cpp", "image.hex", "expected.hex", "design.yaml", "layer.yaml", "run.sh",
          "README.md")
 """Of one layer; a chain of layers has network.yaml in place of layer.yaml."""
-OURS = {*FILES, "network.yaml"}
+OURS = {*FILES, "network.yaml", *PIN_FILES}
 UNFINISHED = ".nearmac-"  # a directory with this prefix is what an emission that was killed left
 
 
@@ -42,8 +44,9 @@ UNFINISHED = ".nearmac-"  # a directory with this prefix is what an emission tha
 class EmitReport:
     """What was emitted.
 
-    ``files``: paths, in the order of :data:`FILES`. ``verilog_lines``, ``verilog_bytes``: of accelerator.v. ``expected_cycles``,
-    ``beats_read``, ``beats_written``: what the test bench wants to see. ``memory_bytes``: external memory of the layer.
+    ``files``: paths, in the order of :data:`FILES`, then the constraint file if there is one. ``verilog_lines``, ``verilog_bytes``: of
+    accelerator.v. ``expected_cycles``, ``beats_read``, ``beats_written``: what the test bench wants to see. ``memory_bytes``: external
+    memory of the layer.
     """
 
     directory: Path
@@ -57,7 +60,7 @@ class EmitReport:
 
 
 def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out_dir: str | Path, *, seed: int = 0,
-         tensors: LayerTensors | None = None, board: str | None = None) -> EmitReport:
+         tensors: LayerTensors | None = None, board: str | None = None, pins: ConstraintFile | None = None) -> EmitReport:
     """Write accelerator, test bench, memory image, expected output and README to ``out_dir``.
 
     A directory that is not there is made; one that is there must hold nothing but an earlier emission, which is replaced. No file
@@ -68,6 +71,7 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
     timing: of the memory that the test bench models.
     seed: of the random tensors, when ``tensors`` does not give them.
     board: name of the board that the design is for, for the README.
+    pins: the board's constraint file (:func:`hdl.pins.constraint_file`), to be written with the rest.
 
     Raises
     ------
@@ -80,11 +84,11 @@ def emit(design: Design, layer: Layer, tiling: Tiling, timing: MemoryTiming, out
     if tensors is None:
         tensors = random_tensors(design, layer, seed)
     return _emit(out, [plan], [program], predict(plan, program, timing), pack_memory(plan, program, tensors),
-                 golden(design, layer, tensors), timing, board, {"layer.yaml": dump_layer(layer)})
+                 golden(design, layer, tensors), timing, board, pins, {"layer.yaml": dump_layer(layer)})
 
 
 def emit_chain(chain: ChainRun, network: Network, timing: MemoryTiming, out_dir: str | Path, *, seed: int = 0,
-               board: str | None = None) -> EmitReport:
+               board: str | None = None, pins: ConstraintFile | None = None) -> EmitReport:
     """The same for layers that run from one start: their programs follow each other in memory, the tensors between them stay on chip.
 
     ``network``: the layers, as `network.yaml` is to have them.
@@ -93,12 +97,12 @@ def emit_chain(chain: ChainRun, network: Network, timing: MemoryTiming, out_dir:
     check_directory(out)
     tensors = chain_tensors(chain.design, chain.layers, seed)
     return _emit(out, chain.plans, chain.programs, predict_chain(chain, timing), pack_chain(chain, tensors),
-                 golden(chain.design, chain.layers[-1], tensors[-1]), timing, board, {"network.yaml": dump_network(network)})
+                 golden(chain.design, chain.layers[-1], tensors[-1]), timing, board, pins, {"network.yaml": dump_network(network)})
 
 
 def _emit(out: Path, plans: Sequence[TilePlan], programs: Sequence[Program], prediction: Prediction | ChainPrediction,
           image: NDArray[np.uint8], output: NDArray[np.int64], timing: MemoryTiming, board: str | None,
-          workload: dict[str, str]) -> EmitReport:
+          pins: ConstraintFile | None, workload: dict[str, str]) -> EmitReport:
     """``workload``: the file that says what runs, by its name."""
     design, first, memory = plans[0].design, programs[0], programs[-1].memory
     bus_bytes = design.bus_bits // 8
@@ -118,9 +122,10 @@ def _emit(out: Path, plans: Sequence[TilePlan], programs: Sequence[Program], pre
         **workload,
         "main.cpp": MAIN,
         "run.sh": RUN,
-        "README.md": readme_text(plans, programs, prediction, timing, board, workload_file),
+        "README.md": readme_text(plans, programs, prediction, timing, board, workload_file, pins),
+        **({pins.name: pins.text} if pins else {}),
     }
-    names = [workload_file if name == "layer.yaml" else name for name in FILES]
+    names = [workload_file if name == "layer.yaml" else name for name in FILES] + ([pins.name] if pins else [])
     _write(out, {name: texts[name] for name in names})
     return EmitReport(
         directory=out, files=tuple(out / name for name in names), verilog_lines=verilog.count("\n"),

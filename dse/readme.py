@@ -10,6 +10,7 @@ from dse.schedule.predict import Prediction
 from dse.schedule.tiling import TilePlan
 from hdl.accelerator import COUNTER_BITS
 from hdl.design import Design
+from hdl.pins import ConstraintFile
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS
 from hdl.ram import RamShape
 from hdl.synthesis import PLAIN_FLOW
@@ -28,8 +29,9 @@ COUNTERS = {
 
 
 def readme_text(plans: Sequence[TilePlan], programs: Sequence[Program], prediction: Prediction | ChainPrediction, timing: MemoryTiming,
-                board: str | None, workload_file: str) -> str:
-    """Markdown; nothing in it depends on when or where it was written. Several plans are a chain; ``workload_file`` has the layers."""
+                board: str | None, workload_file: str, pins: ConstraintFile | None = None) -> str:
+    """Markdown; nothing in it depends on when or where it was written. Several plans are a chain; ``workload_file`` has the layers;
+    ``pins`` is the board's constraint file."""
     design = plans[0].design
     layers = [f"`{plan.layer}`, in tiles of `{plan.tiling}`" for plan in plans]
     runs = "one layer" if len(plans) == 1 else f"{len(plans)} layers from one start"
@@ -41,13 +43,13 @@ def readme_text(plans: Sequence[TilePlan], programs: Sequence[Program], predicti
         f"Verilog of one accelerator (`design.yaml`) and a test bench that runs {runs} (`{workload_file}`) on it, "
         f"written by nearmac {version()}" + (f" for the board {board}." if board else "."),
         listed,
-        _files(workload_file),
+        _files(workload_file, pins),
         _simulation(prediction, timing),
         _ports(design),
         _protocol(design),
         _memory_map(programs, design),
         _resources(design),
-        _board(design, timing),
+        _board(design, timing, pins),
     ]) + "\n"
 
 
@@ -56,7 +58,7 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def _files(workload_file: str) -> str:
+def _files(workload_file: str, pins: ConstraintFile | None) -> str:
     workload = "layer" if workload_file == "layer.yaml" else "layers"
     return "## Files\n\n" + _table(("file", "what"), [
         ("accelerator.v", f"the accelerator, Verilog-2005, top module `{TOP}`: what goes into a board project"),
@@ -65,6 +67,7 @@ def _files(workload_file: str) -> str:
         ("expected.hex", "the output region after the run, computed by an independent integer model"),
         (f"design.yaml, {workload_file}", f"design and {workload}, as nearmac reads them back"),
         ("run.sh", "the commands that simulate"),
+        *([(pins.name, f"constraints of the board's pins: {', '.join(pins.resources)}")] if pins else []),
     ])
 
 
@@ -182,14 +185,16 @@ synthesis counts them:
 This counts by module; with `-flatten -noiopad` at the end of synth_xilinx logic is shared across modules, and pins get no buffers."""
 
 
-def _board(design: Design, timing: MemoryTiming) -> str:
+def _board(design: Design, timing: MemoryTiming, pins: ConstraintFile | None) -> str:
+    given = f"""; those of {', '.join(pins.resources)} are in `{pins.name}`,
+  with ports as Amaranth names them. The oscillator has {pins.clock_mhz:g} MHz""" if pins else ""
     return f"""## What a board still needs
 
 * A memory controller with the channel above: {design.bus_bits} bits, {timing.num}/{timing.den} beats a cycle.
   Vendors' controllers have command and data queues that map onto it; bursts longer than theirs must be cut.
 * A host link (UART, USB, SPI, a soft processor) that fills external memory, raises `start` and reads the output. It
   shares the controller.
-* A clock of {design.clock_mhz:g} MHz, a reset that is synchronous to it, pin and timing constraints.
+* A clock of {design.clock_mhz:g} MHz, a reset that is synchronous to it, pin and timing constraints{given}.
 
-The Xilinx ISE tools were **not** run, so whether the clock is met after place and route is not known. Writing these files
+The vendor's tools were **not** run, so whether the clock is met after place and route is not known. Writing these files
 ran no simulator and no synthesis; `run.sh` runs a simulator."""

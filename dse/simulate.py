@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boards.schema import Board
 from dse.choose import board_timing, choose_design
 from dse.estimate.bounds import asymptotic_bound_bytes, communication_lower_bound_bytes, compulsory_bytes
+from dse.estimate.external_memory import check_external_memory
 from dse.estimate.resources import Resources, check_fits, estimate_resources
 from dse.fidelity.check import STALL_ALLOWANCE
 from dse.schedule.packing import pack_memory, unpack_output
@@ -101,10 +102,13 @@ def choose(layer: Layer, board: Board, *, weight_bits: int = 8, activation_bits:
            options: dict[str, Any] | None = None) -> Choice:
     """The mapping of ``layer``: on ``design`` where it is given, else on the fastest design with these ``options``.
 
-    ``options``: ``Design`` fields the user fixed. Raises InputError when it does not fit the board or no tile fits the banks.
+    ``options``: ``Design`` fields the user fixed. Raises InputError when it does not fit the board, the layer does not fit its memory, or
+    no tile fits the banks.
     """
     if design is None:
+        check_external_memory(layer, board, weight_bits, activation_bits)
         return choose_design(board, layer, weight_bits, activation_bits, fixed=options)
+    check_external_memory(layer, board, design.weight_bits, design.activation_bits)
     check_fits(design, board)
     return best_tiling(design, layer, board_timing(board, design))
 

@@ -11,6 +11,7 @@ from typing import Any
 from boards.errors import InputError
 from boards.schema import Board
 from dse.choose import board_timing, choose_design
+from dse.estimate.external_memory import excess
 from dse.estimate.resources import check_fits, overshoot
 from dse.schedule.chain_graph import collapse_chains
 from dse.schedule.explore import CYCLE_TOLERANCE
@@ -257,7 +258,7 @@ class _Mappings:
     """The mapping of each layer on a design, searched once for layers that differ in nothing but their names."""
 
     def __init__(self, design: Design, board: Board) -> None:
-        self.design, self.timing = design, board_timing(board, design)
+        self.design, self.board, self.timing = design, board, board_timing(board, design)
         self.found: dict[Layer, Choice | str] = {}
 
     def of(self, node: ArrayOperator) -> Choice | str:
@@ -269,6 +270,9 @@ class _Mappings:
         too_large = max(layer.inputs, layer.weights, layer.outputs)
         if too_large > MAX_ELEMENTS:
             return f"a tensor of {too_large:,} elements, at most {MAX_ELEMENTS:,} can be simulated"
+        wrong = excess(layer, self.board, design.weight_bits, design.activation_bits)
+        if wrong:
+            return wrong
         key = replace(layer, name="layer")
         if key not in self.found:
             try:

@@ -249,4 +249,4 @@ def test_example_files_load():
     board = load_board(EXAMPLES / "my-board.yaml")
     assert (layer.OY, layer.PT, layer.lo) == (4, 1, 10)
     assert design.array == "4x3x1"
-    assert board.device.name == "xc6slx16" and board.ceilings.luts_percent == 60
+    assert board.device.name == "xc6slx16" and board.ceiling("luts").value == 60

@@ -20,10 +20,11 @@ from dse.schedule.chain_search import plan_chain
 from dse.workload.line import JOINT
 from dse.workload.network import Network
 from hdl.design import Design
+from hdl.pins import constraint_file
 
 
 def run(workload: str, layer_name: str | None, board_name: str, options: DesignOptions, out: str, *, seed: int, json: bool,
-        input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
+        constraints: bool = False, input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
     """Check everything that can be wrong, choose, write; the exit status. Raises InputError."""
     check_seed(seed)
     layer = read_workload(workload, layer_name, input_shapes)
@@ -31,18 +32,20 @@ def run(workload: str, layer_name: str | None, board_name: str, options: DesignO
     board = load_board(board_name)
     parsed = options.parse()
     _check_out(out)
+    pins = constraint_file(board) if constraints else None
     with Reporter() as reporter:
         reporter.stage("choosing the mapping" if parsed.design else "choosing the design")
         choice = parsed.choose(layer, board)
         design, tiling = choice.plan.design, choice.plan.tiling
         reporter.stage("writing Verilog")
         with parsed.errors_by_option():
-            report = emit(design, layer, tiling, board_timing(board, design), out, seed=seed, board=board.name)
+            report = emit(design, layer, tiling, board_timing(board, design), out, seed=seed, board=board.name, pins=pins)
     _print(workload, board, design, report, {"layer": layer.to_dict(), "tiling": str(tiling)}, str(tiling), json)
     return 0
 
 
-def run_chain(network: Network, board_name: str, options: DesignOptions, out: str, *, seed: int, json: bool) -> int:
+def run_chain(network: Network, board_name: str, options: DesignOptions, out: str, *, seed: int, json: bool,
+              constraints: bool = False) -> int:
     """The same for a network whose layers follow each other: all of them from one start. Raises InputError where that cannot be."""
     check_seed(seed)
     for layer in network.array_layers().values():
@@ -50,6 +53,7 @@ def run_chain(network: Network, board_name: str, options: DesignOptions, out: st
     board = load_board(board_name)
     parsed = options.parse()
     _check_out(out)
+    pins = constraint_file(board) if constraints else None
     names = list(network.array_layers())
     with Reporter() as reporter, parsed.errors_by_option():
         reporter.stage("choosing the design")
@@ -66,7 +70,7 @@ def run_chain(network: Network, board_name: str, options: DesignOptions, out: st
             raise InputError(f"the tensor from {names[at]} to {names[at + 1]} does not stay on chip", where="--layer",
                              value=JOINT.join(names), suggestion="use larger input banks, or emit the layers one by one")
         reporter.stage("writing Verilog")
-        report = emit_chain(plan.runs[0], network, timing, out, seed=seed, board=board.name)
+        report = emit_chain(plan.runs[0], network, timing, out, seed=seed, board=board.name, pins=pins)
     tilings = [str(tiled.tiling) for tiled in plan.runs[0].plans]
     _print(network.name, board, design, report, {
         "layers": [layer.to_dict() for layer in plan.layers], "tilings": tilings, "saved_bytes": plan.saved_bytes,

@@ -29,6 +29,8 @@ def emit(
     design: opt.DesignFile = None,
     scalesim_config: opt.ScaleSimConfig = None,
     input_shape: opt.InputShapes = None,
+    constraints: Annotated[bool, typer.Option("--constraints", help=(
+        "Write the board's constraint file too: pins of clock, reset and UART (needs the extra boards)."))] = False,
     seed: opt.Seed = 0,
     json: opt.Json = False,
 ) -> int:
@@ -44,6 +46,6 @@ def emit(
     shapes = opt.parse_input_shapes(input_shape)
     target = read_target(workload, layer, chosen, shapes)
     if target.network is not None and layer is not None:
-        return run_chain(target.network, board, chosen, out, seed=seed, json=json)
+        return run_chain(target.network, board, chosen, out, seed=seed, json=json, constraints=constraints)
     # A layer of a network has a precision of its own.
-    return run(workload, layer, board, target.options, out, seed=seed, json=json, input_shapes=shapes)
+    return run(workload, layer, board, target.options, out, seed=seed, json=json, constraints=constraints, input_shapes=shapes)

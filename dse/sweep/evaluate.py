@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from boards.schema import Board
 from dse.choose import board_timing
+from dse.estimate.external_memory import excess
 from dse.estimate.resources import estimate_resources, usable
 from dse.schedule.axes import Sizes
 from dse.schedule.chain_search import Figures
@@ -205,6 +206,11 @@ def _map(family: Family, workload: Workload, board: Board, objective: Objective,
     except InputError as error:
         verdicts.refuse_all("unsupported", f"{(error.where or 'memory').removeprefix('design.')}: {error.what}")
         return None
+    for name, layer, _ in workload.layers:  # what a chain keeps on chip need not be in the memory; weights must
+        wrong = excess(layer, board, family.design.weight_bits, 0 if family.design.chaining else family.design.activation_bits)
+        if wrong:
+            verdicts.refuse_all("external_memory", f"layer {name}: {wrong}")
+            return None
     depths = family.depths()[mapped]
     # What the layers' mappings do not depend on is left out, so that families share them.
     design = design_with_depths(family.design.with_(clock_mhz=100.0, counters=True), LEAST_DEPTHS)

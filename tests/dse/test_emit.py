@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dse.emit
+from boards import load_board
 from dse.emit import FILES, EmitReport, emit, emit_chain, pack_output
 from dse.schedule.chain import ChainRun
 from dse.schedule.chain_search import even_spaces, plan_chain
@@ -30,6 +31,7 @@ from dse.workload.network_file import load_network_file
 from hdl.design import Design
 from hdl.errors import InputError
 from hdl.layer import Layer
+from hdl.pins import constraint_file
 from hdl.testbench import hex_text
 from sim.golden import golden, random_tensors
 from sim.memory import MemoryTiming
@@ -232,7 +234,7 @@ def test_files(tmp_path):
     assert out.stat().st_mode == (tmp_path / "a").stat().st_mode
     readme = (out / "README.md").read_text()
     for text in ("board papilio-pro", f"{report.expected_cycles} cycles", "| request__payload | out | 45 |",
-                 "ISE tools were **not** run", f"DSP blocks: {design.dsps},", f"| all |  |  |  | {design.block_rams} |",
+                 "vendor's tools were **not** run", f"DSP blocks: {design.dsps},", f"| all |  |  |  | {design.block_rams} |",
                  "counters__drain_stall"):
         assert text in readme
     for path in out.iterdir():
@@ -243,6 +245,19 @@ def test_files(tmp_path):
     assert regions[0][1] == "0" and int(regions[-1][3]) + int(regions[-1][4]) == report.memory_bytes
     for before, after in zip(regions, regions[1:], strict=False):
         assert int(before[1]) + int(before[2]) == int(after[1])
+
+
+def test_the_board_s_constraint_file(tmp_path):
+    design, layer, _ = CASES["w8a8"]
+    pins = constraint_file(load_board("ulx3s-25f"))
+    report = emit(design, layer, tiling_of("w8a8"), TIMING, tmp_path, board="ulx3s-25f", pins=pins)
+    assert report.files == tuple(tmp_path / name for name in (*FILES, "board.lpf"))
+    assert (tmp_path / "board.lpf").read_text() == pins.text
+    readme = " ".join((tmp_path / "README.md").read_text().split())
+    assert "| board.lpf | constraints of the board's pins: clk25, uart |" in readme
+    assert "those of clk25, uart are in `board.lpf`, with ports as Amaranth names them. The oscillator has 25 MHz." in readme
+    emit_case("w8a8", tmp_path)  # without it: the one before is not left
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
 
 
 def test_same_input_same_bytes(tmp_path):
