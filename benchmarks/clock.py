@@ -1,7 +1,7 @@
 """The clock that whole accelerators reach, by Yosys and nextpnr: `python benchmarks/clock.py [--only N] [--seeds 5] [--folder DIR]`
 
-From the project's folder; needs the extra `synth`; a quarter of an hour a design. Writes the table of `docs/clock.md`; with `--folder`, logs and
-reports stay.
+From the project's folder; needs the extra `synth`; a quarter of an hour a design. Prints the table of `docs/clock.md`; with `--folder`,
+logs and reports stay.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ DESIGNS: list[tuple[str, Design, float]] = [
     ("lfe5u-25f-6", Design(rows=4, cols=4, input_bytes=16384, weight_bytes=16384, output_bytes=2048, counters=False), 100),
     ("ice40up5k-sg48", Design(rows=2, cols=4, input_bytes=2048, weight_bytes=4096, output_bytes=2048, counters=False), 36),
 ]
-CELLS = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "flip-flop", "ICESTORM_LC": "logic cell", "MULT18X18D": "multiplier", "ICESTORM_DSP": "DSP block",
-         "DP16KD": "block RAM", "ICESTORM_RAM": "block RAM"}
+CELLS = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "flip-flop", "ICESTORM_LC": "logic cell", "MULT18X18D": "multiplier",
+         "ICESTORM_DSP": "DSP block", "DP16KD": "block RAM", "ICESTORM_RAM": "block RAM"}
 
 
 def row(part: str, design: Design, placements: list[Placement]) -> str:

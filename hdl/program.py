@@ -268,6 +268,10 @@ class ProgramBuilder:
 
     def table(self, opcode: Opcode, mode: Mode, words: tuple[int, ...], *, key: str, level: int = 0, level_b: int = 0,
               field: int | None = None) -> None:
+        """An instruction whose operand is a word of a table. Not right after STEP if the mode is other than DIRECT: the operand's address
+        leaves before that STEP has changed classes and level.
+        """
+        assert mode is Mode.DIRECT or self._code[-1][0] is not Opcode.STEP, f"table {key} would be read by the classes before the step"
         name = f"table {key}"
         assert self._tables.setdefault(name, words) == words, f"two tables are called {key}"
         self._emit(opcode, mode=mode, level=level, level_b=level_b, field=field, data=name)
