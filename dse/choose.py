@@ -13,12 +13,13 @@ from dse.estimate.resources import check_fits, overshoot, usable
 from dse.schedule.explore import CYCLE_TOLERANCE, LayerSpace
 from dse.schedule.search import Choice, bank_depths, best_tiling, does_not_fit
 from hdl.compatibility import accumulator_bits_needed
-from hdl.design import MAX_ACCUMULATOR_BITS, MAX_ARRAY, MIN_DSP_PRODUCT_BITS, Design, Multiplier, OutputMultiplier
+from hdl.design import MAX_ACCUMULATOR_BITS, MAX_ARRAY, Design, Multiplier, OutputMultiplier
 from hdl.drain import drain_cycles
 from hdl.errors import InputError
+from hdl.family import block_ram
 from hdl.layer import Layer
 from hdl.mapping import Format, Grouping, ceil_div
-from hdl.ram import WIDTHS_18KB
+from hdl.ram import block_ram_depths, least_depth
 from sim.memory import MemoryTiming
 
 ARRAYS_COMPARED = 4
@@ -28,6 +29,8 @@ ENOUGH, WORTH_A_LOOK = 60, 1.5
 COLUMNS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)
 ROWS = tuple(range(1, 17)) + tuple(range(18, MAX_ARRAY + 1, 2))
 LANES = (1, 2, 3, 4, 6, 8)
+DEEP = (4096, 8192, 16384, 32768, 65536)
+"""Depths of banks that are worth trying beyond those of one block RAM."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits:
     Compares the arrays with the lowest bounds, each with several splits of the block RAM, by exact prediction.
     Raises InputError when nothing fits: the nearest miss, its resource and by how much.
     """
-    fixed = {"clock_mhz": board.clock_mhz.value, **(fixed or {})}
+    fixed = {"clock_mhz": board.clock_mhz.value, **(fixed or {}), "family": board.device.family}
     fixed.setdefault("bus_bits", board.default_bus_bits(fixed["clock_mhz"]))
     if "accumulator_bits" not in fixed:
         needed = accumulator_bits_needed(layer, weight_bits, activation_bits)
@@ -76,6 +79,8 @@ def choose_design(board: Board, layer: Layer, weight_bits: int, activation_bits:
                              allowed=f"accumulators of up to {MAX_ACCUMULATOR_BITS} bits", suggestion="use fewer bits or channels")
         fixed["accumulator_bits"] = needed
     fixed |= {"weight_bits": weight_bits, "activation_bits": activation_bits}
+    if not usable(board)["dsps"]:
+        fixed.setdefault("multiplier", Multiplier.LUT)
     candidates = sorted(_candidates(board, layer, fixed), key=lambda c: (c.bound_cycles, _shape_order(c.design)))
     if not candidates:
         raise _nothing_fits(board, layer, fixed)
@@ -133,14 +138,14 @@ def _candidates(board: Board, layer: Layer, fixed: dict[str, Any]) -> Iterator[C
 def _arrays(board: Board, layer: Layer, fixed: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
     """(compute cycles, rows, cols, lanes) of the shapes worth looking at: none wider than the layer can use or the board could hold."""
     most_cols = max(layer.C // layer.G, min(layer.C, 16))
-    room = usable(board)
+    room, port = usable(board), block_ram(board.device.family).port_bits
     for rows in (fixed["rows"],) if "rows" in fixed else ROWS:
         for cols in (fixed["cols"],) if "cols" in fixed else COLUMNS:
             for lanes in (fixed["lanes"],) if "lanes" in fixed else LANES:
                 given = {"rows", "cols", "lanes"} <= fixed.keys()
                 wasteful = rows > layer.K or cols > most_cols or lanes > layer.OY
-                # Each bank reads at most 36 bits a block RAM and cycle.
-                rams = rows * ceil_div(cols * fixed["weight_bits"], 36) + lanes * ceil_div(cols * fixed["activation_bits"], 36)
+                # What a bank reads in a cycle takes so many block RAMs.
+                rams = rows * ceil_div(cols * fixed["weight_bits"], port) + lanes * ceil_div(cols * fixed["activation_bits"], port)
                 fits = rams <= room["block_rams"] and rows * cols * lanes <= max(room["dsps"], room["luts"])
                 if given or rows * cols * lanes == 1 or fits and not wasteful:
                     group_inputs, group_outputs = layer.C // layer.G, layer.K // layer.G
@@ -152,12 +157,13 @@ def _arrays(board: Board, layer: Layer, fixed: dict[str, Any]) -> Iterator[tuple
 
 def _styles(options: dict[str, Any]) -> Iterator[Design]:
     """The legal multiplier styles and drains of an array, with the smallest banks."""
+    multipliers: tuple[Multiplier, ...]
     if "multiplier" in options:
         multipliers = (options["multiplier"],)
     else:
         # DSP counts are exact and LUT counts rough estimates, so arrays of LUT multipliers are only chosen where DSPs cannot serve.
-        product = max(2, options["weight_bits"]) + options["activation_bits"] + 1
-        multipliers = (Multiplier.DSP,) if product >= MIN_DSP_PRODUCT_BITS else (Multiplier.LUT,)
+        in_dsps = Design.fits_dsp(options["family"], options["weight_bits"], options["activation_bits"])
+        multipliers = (Multiplier.DSP, Multiplier.DSP_PAIR) if in_dsps else (Multiplier.LUT,)
     outputs = (options["output_multiplier"],) if "output_multiplier" in options else (OutputMultiplier.SERIAL, OutputMultiplier.DSP)
     for multiplier in multipliers:
         for output in outputs:
@@ -181,12 +187,13 @@ def _styles(options: dict[str, Any]) -> Iterator[Design]:
 def _smallest_banks(options: dict[str, Any]) -> Design:
     """The design with one block RAM deep banks, where the user gave none."""
     rows, cols, lanes, bus = options["rows"], options["cols"], options["lanes"], options["bus_bits"]
-    # At least 512 entries each; then exactly so many, once the design knows the width of an entry.
+    # At least as many entries each as a block RAM has; then exactly so many, once the design knows the width of an entry.
     generous = {"input_bytes": lanes * max(cols * options["activation_bits"], bus) * 64,
                 "weight_bytes": rows * max(cols * options["weight_bits"], bus) * 64, "output_bytes": lanes * bus * 64}
     banks = {name: size for name, size in generous.items() if name not in options}
     design = Design(**{"psum_bytes": 0, **banks, **options})
-    return design.with_(**{name: _bank_bytes(design, name.removesuffix("_bytes"), 512) for name in banks})
+    depth = least_depth(design.family)
+    return design.with_(**{name: _bank_bytes(design, name.removesuffix("_bytes"), depth) for name in banks})
 
 
 def _bank_bytes(design: Design, kind: str, depth: int) -> int:
@@ -231,7 +238,7 @@ def _bank_options(board: Board, layer: Layer, design: Design, fixed: dict[str, A
     whole_input = layer.IY * layer.IX * input_form.entries(group.count * group.words) * (1 if layer.B == 1 else 2)
     run = weight_form.entries(group.words * layer.FY * layer.FX)
     whole_weights = group.count * group.blocks * run
-    depths = sorted(WIDTHS_18KB) + [32768, 65536]
+    depths = sorted({*block_ram_depths(design.family), *DEEP})
 
     def useful(whole: int) -> list[int]:
         return [depth for depth in depths if depth < 2 * whole or depth == depths[0]]

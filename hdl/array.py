@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.wiring import In, Out
 
-from hdl.design import Accumulate, Design
-from hdl.mac import Accumulator, ActivationOperands, MacUnit, WeightOperands, XnorUnit
+from hdl.design import Accumulate, Design, Multiplier
+from hdl.mac import Accumulator, ActivationOperands, MacUnit, PairOperands, PairUnit, SumUnit, WeightOperands, XnorUnit
 from hdl.reduce import AdderTree, SelectTree, tree_levels
 
 
@@ -50,6 +50,8 @@ class MacArray(wiring.Component):
     ``per_column``      4                      r + n
     XNOR                3 + popcount latency   r + 1
     ==================  =====================  ================
+
+    ``dsp_pair`` takes a cycle more to capture.
 
     Sums wrap at ``accumulator_bits``, so a result is exact whenever it fits, whatever its partial sums did.
 
@@ -124,25 +126,31 @@ class MacArray(wiring.Component):
 
     def _elaborate_mac(self, m: Module, control: dict[str, Value]) -> None:
         design = self._design
-        weights, activations = [], []
-        for r in range(design.rows):
-            m.submodules[f"weights{r}"] = row = WeightOperands(design=design)
-            m.d.comb += [row.i_word.eq(self.weights[r]), row.i_columns.eq(self.i_columns[r])]
-            weights.append(row.o_operands)
+        activations = []
         for l in range(design.lanes):  # noqa: E741
             m.submodules[f"activations{l}"] = lane = ActivationOperands(design=design)
             m.d.comb += [lane.i_word.eq(self.activations[l]), lane.i_padding.eq(self.i_padding[l]),
                          lane.i_signed.eq(self.signed_activations), lane.i_zero_point.eq(self.zero_point)]
             activations.append(lane.o_operands)
         results: dict[tuple[int, int], list[Value]] = {}
-        for l in range(design.lanes):  # noqa: E741
-            for r in range(design.rows):
-                m.submodules[f"unit{l}_{r}"] = unit = MacUnit(design=design)
+        paired = design.multiplier is Multiplier.DSP_PAIR
+        for r in range(0, design.rows, 2 if paired else 1):
+            m.submodules[f"weights{r}"] = row = PairOperands(design=design) if paired else WeightOperands(design=design)
+            if isinstance(row, PairOperands):
+                m.d.comb += [port.eq(self.weights[r + i]) for i, port in enumerate(row.i_words)]
+                m.d.comb += [port.eq(self.i_columns[r + i]) for i, port in enumerate(row.i_columns)]
+            else:
+                m.d.comb += [row.i_word.eq(self.weights[r]), row.i_columns.eq(self.i_columns[r])]
+            for l in range(design.lanes):  # noqa: E741
+                m.submodules[f"unit{l}_{r}"] = unit = PairUnit(design=design) if paired else MacUnit(design=design)
                 _connect(m, unit, control)
-                m.d.comb += [port.eq(value) for port, value in zip(unit.i_weights, weights[r], strict=True)]
+                m.d.comb += [port.eq(value) for port, value in zip(unit.i_weights, row.o_operands, strict=True)]
                 m.d.comb += [port.eq(value) for port, value in zip(unit.i_activations, activations[l], strict=True)]
-                results[l, r] = list(unit.o_captured)
-        sums = MacUnit.captured_sums(design)
+                if isinstance(unit, PairUnit):
+                    results[l, r], results[l, r + 1] = list(unit.o_low), list(unit.o_high)
+                else:
+                    results[l, r] = list(unit.o_captured)
+        sums = SumUnit.count(design)
         for d in range(design.drains):
             m.submodules[f"tree{d}"] = tree = AdderTree(count=sums, term_bits=design.accumulator_bits,
                                                         sum_bits=design.accumulator_bits)

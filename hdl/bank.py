@@ -11,14 +11,14 @@ from hdl.ram import RamShape
 
 
 class Bank(wiring.Component):
-    """Block RAM of ``shape.depth`` entries, written by whole entries and read by words.
+    """RAM of ``shape.depth`` entries, written by whole entries and read by words.
 
     The word is in ``read_data`` one cycle after ``read_enable`` and stays until the next read. Throughput: one write and one read
     a cycle. The program never reads and writes one entry in one cycle, so nothing says what such a read would give.
 
     Parameters
     ----------
-    shape: depth and slices; each slice is a memory, inferred as block RAM.
+    shape: depth and slices; each slice is a memory, inferred as block RAM, or as distributed RAM where the shape says so.
     word_bits: bits of a word.
     slot_bits: distance between the words of an entry; only used when an entry holds several.
     words_per_entry: a power of two; the low bits of ``read_word`` choose among them.
@@ -47,7 +47,8 @@ class Bank(wiring.Component):
         parts, low = [], 0
         for number, bits in enumerate(self._shape.slice_bits):
             # Without the attribute, families whose RAMs leave a collision undefined would build logic to emulate one.
-            memory = Memory(shape=unsigned(bits), depth=self._shape.depth, init=[], attrs={"no_rw_check": 1})
+            memory = Memory(shape=unsigned(bits), depth=self._shape.depth, init=[], attrs={
+                "no_rw_check": 1, "ram_style": "distributed" if self._shape.cells else "block"})
             m.submodules[f"ram_{number}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [

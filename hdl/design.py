@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from boards.primitives import FAMILIES, Family
+from hdl.choices import (
+    BUS_BITS,
+    ELEMENT_BITS,
+    Accumulate,
+    Dataflow,
+    Multiplier,
+    OutputMultiplier,
+)
+from hdl.choices import parse_array as parse_array  # part of what this module offers
+from hdl.choices import parse_precision as parse_precision
 from hdl.errors import InputError, nearest
-from hdl.multiply import dsp_chunks
+from hdl.family import DISTRIBUTED_WIDTHS, DSP_RULES, dsp_blocks, dsp_operand_bits
+from hdl.multiply import DSP_OPERAND_BITS, chunk_bits, dsp_chunks
 from hdl.options import choice_option, enum_option, integer_option
-from hdl.ram import RamShape, ram_shape
+from hdl.ram import MIN_DISTRIBUTED_DEPTH, RamShape, ram_shape
 
-ELEMENT_BITS = (1, 2, 4, 8, 16)
-BUS_BITS = (16, 32, 64, 128, 256)
 MULTIPLIER_BITS = 17  # requantisation multiplier, unsigned
 SHIFT_BITS = 6
 SHIFT_MAX = 47
-MIN_DSP_PRODUCT_BITS = 9  # Yosys' xc6s mapping leaves narrower products in LUTs (DSP_Y_MINWIDTH)
 MAX_ACCUMULATOR_BITS = 48  # the DSP48A1's P register
 MAX_ARRAY = 64  # rows, lanes
 MAX_COLS = 512
@@ -25,57 +33,7 @@ MAX_MULTIPLIER_COLS = 128  # the columns' group numbers are fields of the progra
 MAX_CHAINING_COLS = 127  # as above, and chaining has fields too: a program names 127 parts of fields
 MAX_BANK_DEPTH = 1 << 16
 MAX_SIGNAL_BITS = 4096
-
-
-class Dataflow(StrEnum):
-    """Which operand stays in the array while it is used."""
-
-    OUTPUT_STATIONARY = "output_stationary"
-
-
-class Multiplier(StrEnum):
-    """What the array's products are made of."""
-
-    DSP = "dsp"
-    LUT = "lut"
-
-
-class Accumulate(StrEnum):
-    """``tree``: the columns' products are summed into one accumulator a row and lane; ``per_column``: every column keeps
-    its own sum and they are added on the way out."""
-
-    TREE = "tree"
-    PER_COLUMN = "per_column"
-
-
-class OutputMultiplier(StrEnum):
-    """The output stage's multiplier: one result a cycle in DSPs or LUTs, or shift-and-add with an interval of 10 cycles."""
-
-    DSP = "dsp"
-    LUT = "lut"
-    SERIAL = "serial"
-
-
-def parse_precision(text: str, *, where: str = "--precision") -> tuple[int, int]:
-    """``"w8a4"`` -> (weight bits, activation bits)."""
-    match = re.fullmatch(r"w([0-9]+)a([0-9]+)", text) if isinstance(text, str) else None
-    bits = tuple(int(part) for part in match.groups()) if match else ()
-    if len(bits) != 2 or any(b not in ELEMENT_BITS for b in bits):
-        choices = [f"w{w}a{a}" for w in ELEMENT_BITS for a in ELEMENT_BITS]
-        near = nearest(text, choices)
-        raise InputError("not a precision", where=where, value=text, allowed="wNaM with N and M of 1, 2, 4, 8, 16",
-                         suggestion=f"nearest: {near}" if near else "for example w8a8")
-    return bits[0], bits[1]
-
-
-def parse_array(text: str, *, where: str = "--array") -> tuple[int, int, int]:
-    """``"4x4x1"`` -> (rows, cols, lanes)."""
-    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})x([0-9]{1,4})", text) if isinstance(text, str) else None
-    if not match:
-        raise InputError("not an array", where=where, value=text, allowed="ROWSxCOLSxLANES",
-                         suggestion="for example 4x4x1")
-    rows, cols, lanes = (int(part) for part in match.groups())
-    return rows, cols, lanes
+MAX_DISTRIBUTED_DEPTH = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +47,24 @@ class Design:
     lanes: bands of output rows in parallel, 1..64.
     weight_bits, activation_bits: 1, 2, 4, 8 or 16; both 1 means XNOR-popcount.
     accumulator_bits: signed accumulator, 8..48; ``Layer`` checks say when it could overflow.
-    multiplier: array products in ``dsp`` (products of 9 bits and more) or ``lut``. XNOR has none and takes ``lut``.
+    multiplier: array products in ``dsp``, one a block; ``dsp_pair``, those of two neighbouring rows in one block (``rows`` even, and
+        :attr:`pair_operand_bits` no more than the block takes); or ``lut``. XNOR has none and takes ``lut``. Products that synthesis
+        would leave in look-up tables are refused in DSP blocks.
     accumulate: ``tree`` or ``per_column`` (not for XNOR).
     drains: parallel result paths; either a divisor of ``lanes``, or ``lanes`` times a power of two that divides
         ``rows`` and ``cols`` and whose elements fit a beat.
-    output_multiplier: multiplier of the output stage; unused (and ``serial``) with 1-bit activations, which use thresholds.
+    output_multiplier: multiplier of the output stage (``dsp`` needs blocks of 18 x 18 bits: not iCE40); unused (and ``serial``) with
+        1-bit activations, which use thresholds.
     input_bytes, weight_bytes, output_bytes, psum_bytes: total bank capacity of a kind (all lanes or rows together);
         ``psum_bytes`` 0 leaves the partial-sum RAM out, and then a layer's channels cannot be tiled.
+    distributed_depth: banks of data of at most this many entries are distributed RAM instead of block RAM: 0 for none, or 16..512
+        (not iCE40, which has none).
     bus_bits: width of a beat of the external memory channel: 16, 32, 64, 128 or 256.
     clock_mhz: core clock, 1..1000.
     counters: build the performance counters.
     chaining: build what keeps a tensor on chip from one layer to the next: programs that follow each other in one run, and a way
         from the output banks to the input banks.
+    family: of the device, which decides the widths of DSP blocks and the shapes of RAMs: xc6s, xc7, xcup, ecp5, ice40, gowin.
     dataflow: ``output_stationary``.
     """
 
@@ -118,19 +82,22 @@ class Design:
     weight_bytes: int = 16384
     output_bytes: int = 2048
     psum_bytes: int = 0
+    distributed_depth: int = 0
     bus_bits: int = 16
     clock_mhz: float = 100.0
     counters: bool = True
     chaining: bool = False
+    family: Family = Family.SPARTAN6
     dataflow: Dataflow = Dataflow.OUTPUT_STATIONARY
 
     def __post_init__(self) -> None:
         for name, enum in (("multiplier", Multiplier), ("accumulate", Accumulate), ("dataflow", Dataflow),
-                           ("output_multiplier", OutputMultiplier)):
+                           ("output_multiplier", OutputMultiplier), ("family", Family)):
             object.__setattr__(self, name, enum_option(name, enum, getattr(self, name)))
         for name, low, high in (("rows", 1, MAX_ARRAY), ("cols", 1, MAX_COLS), ("lanes", 1, MAX_ARRAY), ("drains", 1, 4096),
                                 ("accumulator_bits", 8, MAX_ACCUMULATOR_BITS), ("input_bytes", 1, 1 << 26),
-                                ("weight_bytes", 1, 1 << 26), ("output_bytes", 1, 1 << 26), ("psum_bytes", 0, 1 << 26)):
+                                ("weight_bytes", 1, 1 << 26), ("output_bytes", 1, 1 << 26), ("psum_bytes", 0, 1 << 26),
+                                ("distributed_depth", 0, MAX_DISTRIBUTED_DEPTH)):
             integer_option(name, getattr(self, name), low, high)
         for name, choices in (("weight_bits", ELEMENT_BITS), ("activation_bits", ELEMENT_BITS), ("bus_bits", BUS_BITS)):
             choice_option(name, getattr(self, name), choices)
@@ -145,6 +112,7 @@ class Design:
         if self.chaining and not self.is_xnor:
             integer_option("cols", self.cols, 1, MAX_CHAINING_COLS)
         self._check_multiplier()
+        self._check_distributed()
         self._check_drains()
         self._check_signals()
         for kind in ("input", "weight", "output"):
@@ -193,15 +161,35 @@ class Design:
         return self.weight_operand_bits + self.activation_operand_bits
 
     @property
+    def term_bits(self) -> int:
+        """Bits of a product as it is summed. An activation less its zero point is no less than ``1 - 2**activation_bits``, so that the
+        product fits in one bit less than any two operands' would."""
+        return self.weight_bits + self.activation_bits
+
+    @property
+    def pair_operand_bits(self) -> int:
+        """Two rows' weights as one operand, ``term_bits`` apart: with that their products do not overlap."""
+        return self.term_bits + self.weight_bits + 1
+
+    @property
     def array_dsps(self) -> int:
-        """DSP blocks of the array: one a product, or none."""
-        return self.macs_per_cycle if self.multiplier is Multiplier.DSP else 0
+        """DSP blocks of the array, exactly those of synthesis."""
+        if self.multiplier is Multiplier.LUT:
+            return 0
+        if self.multiplier is Multiplier.DSP_PAIR:
+            return self.macs_per_cycle // 2
+        return self.macs_per_cycle * dsp_blocks(self.family, self.weight_operand_bits, self.activation_operand_bits)
 
     @property
     def output_dsps(self) -> int:
         """DSP blocks of one drain's output stage: its product of an accumulator and 18 bits, if it is made of them."""
         in_dsps = self.output_multiplier is OutputMultiplier.DSP and not self.has_threshold_output
-        return dsp_chunks(self.accumulator_bits) if in_dsps else 0
+        return dsp_chunks(self.accumulator_bits, self.output_chunk_bits) if in_dsps else 0
+
+    @property
+    def output_chunk_bits(self) -> int:
+        """Bits of an accumulator that one DSP block of the output stage multiplies."""
+        return chunk_bits(dsp_operand_bits(self.family)[0])
 
     @property
     def dsps(self) -> int:
@@ -270,11 +258,12 @@ class Design:
                 "program": PROGRAM_WORD_BITS}[kind]
 
     def bank_shape(self, kind: str) -> RamShape:
-        """The block RAM of one bank: at least the capacity asked for, in whole 18-Kb RAMs."""
-        return ram_shape(self.bank_width_bits(kind), self._entries_asked(kind))
+        """The RAM of one bank: at least the capacity asked for, in whole block RAMs, or distributed where it is shallow."""
+        distributed = 0 if kind in FIXED_DEPTHS else self.distributed_depth
+        return ram_shape(self.bank_width_bits(kind), self._entries_asked(kind), family=self.family, distributed_depth=distributed)
 
     def bank_depth(self, kind: str) -> int:
-        """Entries of each bank of a kind: what its whole block RAMs hold, a power of two."""
+        """Entries of each bank of a kind: what its RAM holds, a power of two."""
         return self.bank_shape(kind).depth
 
     @property
@@ -283,13 +272,18 @@ class Design:
         return ("input", "weight", "output", "parameter", "program", *(("psum",) if self.psum_bytes else ()))
 
     def bank_rams(self, kind: str) -> int:
-        """18-Kb block RAMs of all banks of a kind."""
+        """Block RAMs of all banks of a kind, in units of :func:`hdl.family.block_ram`."""
         return self.bank_count(kind) * self.bank_shape(kind).blocks
 
     @property
     def block_rams(self) -> int:
-        """18-Kb block RAMs of the whole design."""
+        """Block RAMs of the whole design, in units of :func:`hdl.family.block_ram` (18 Kb; iCE40: 4 Kb), exactly those of synthesis."""
         return sum(self.bank_rams(kind) for kind in self.bank_kinds)
+
+    @property
+    def distributed_rams(self) -> int:
+        """Cells of distributed RAM (RAM32M, RAM64M, TRELLIS_DPR16X4...) of the whole design, exactly those of synthesis."""
+        return sum(self.bank_count(kind) * self.bank_shape(kind).cells for kind in self.bank_kinds)
 
     def _entries_asked(self, kind: str) -> int:
         if kind in FIXED_DEPTHS:
@@ -332,24 +326,58 @@ class Design:
 
     def _check_multiplier(self) -> None:
         if self.is_xnor:
-            if self.multiplier is Multiplier.DSP:
+            if self.multiplier is not Multiplier.LUT:
                 raise InputError("w1a1 uses XNOR-popcount and no multiplier", where="design.multiplier",
                                  value=str(self.multiplier), allowed="lut")
             if self.accumulate is Accumulate.PER_COLUMN:
                 raise InputError("w1a1 counts all columns together", where="design.accumulate",
                                  value=str(self.accumulate), allowed="tree")
-        elif self.multiplier is Multiplier.DSP and self.product_bits < MIN_DSP_PRODUCT_BITS:
+        elif self.multiplier is not Multiplier.LUT and not self.fits_dsp(self.family, self.weight_bits, self.activation_bits):
+            rule = DSP_RULES[self.family][-1]
+            narrow = f"under {rule.min_product} bits" if rule.min_product else f"of operands under {rule.min_a} bits"
             raise InputError(
                 f"products of {self.weight_operand_bits} x {self.activation_operand_bits} bits are too narrow for a DSP block "
-                f"(synthesis keeps products under {MIN_DSP_PRODUCT_BITS} bits in LUTs)",
-                where="design.multiplier", value=str(self.multiplier), allowed="lut")
+                f"(synthesis keeps products {narrow} in LUTs)", where="design.multiplier", value=str(self.multiplier), allowed="lut")
+        elif self.multiplier is Multiplier.DSP_PAIR:
+            self._check_pairs()
         if self.has_threshold_output and self.output_multiplier is not OutputMultiplier.SERIAL:
             raise InputError("1-bit outputs use thresholds and no output multiplier", where="design.output_multiplier",
                              value=str(self.output_multiplier), allowed="serial (nothing is built)")
+        if self.output_multiplier is OutputMultiplier.DSP and dsp_operand_bits(self.family)[1] < DSP_OPERAND_BITS:
+            raise InputError(f"the output stage multiplies by {DSP_OPERAND_BITS} bits, more than a DSP block of {self.family} takes",
+                             where="design.output_multiplier", value=str(self.output_multiplier), allowed="serial, lut")
         least = self.product_bits if not self.is_xnor else 2
         if self.accumulator_bits < least + 1:
             raise InputError(f"accumulator narrower than one product of {least} bits and a sign", where="design.accumulator_bits",
                              value=self.accumulator_bits, allowed=f"{least + 1} to {MAX_ACCUMULATOR_BITS}")
+
+    @staticmethod
+    def fits_dsp(family: Family, weight_bits: int, activation_bits: int) -> bool:
+        """Whether synthesis puts products of this precision in DSP blocks."""
+        if weight_bits == activation_bits == 1:
+            return False
+        return dsp_blocks(family, max(2, weight_bits), activation_bits + 1) > 0
+
+    def _check_pairs(self) -> None:
+        wide, narrow = dsp_operand_bits(self.family)
+        if self.pair_operand_bits > wide or self.activation_operand_bits > narrow:
+            raise InputError(
+                f"two products of {self.precision} need a block of {self.pair_operand_bits} x {self.activation_operand_bits} bits, "
+                f"more than the {wide} x {narrow} of {FAMILIES[self.family].dsp}",
+                where="design.multiplier", value=str(self.multiplier), allowed="dsp, lut")
+        if self.rows % 2:
+            raise InputError("pairs of rows need an even number of them", where="design.rows", value=self.rows,
+                             allowed="even, with dsp_pair", suggestion=f"{self.rows + 1}, or multiplier: dsp")
+
+    def _check_distributed(self) -> None:
+        if not self.distributed_depth:
+            return
+        if not DISTRIBUTED_WIDTHS[self.family]:
+            raise InputError(f"{self.family} has no distributed RAM", where="design.distributed_depth", value=self.distributed_depth,
+                             allowed="0")
+        if self.distributed_depth < MIN_DISTRIBUTED_DEPTH:
+            raise InputError("out of range", where="design.distributed_depth", value=self.distributed_depth,
+                             allowed=f"0, or {MIN_DISTRIBUTED_DEPTH} to {MAX_DISTRIBUTED_DEPTH}")
 
     def legal_drains(self) -> list[int]:
         """Every legal value of ``drains`` for this array."""

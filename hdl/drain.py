@@ -25,7 +25,7 @@ def output_unit(design: Design) -> Requantizer | Threshold:
     if design.has_threshold_output:
         return Threshold(accumulator_bits=design.accumulator_bits)
     return Requantizer(accumulator_bits=design.accumulator_bits, activation_bits=design.activation_bits,
-                       multiplier=design.output_multiplier)
+                       multiplier=design.output_multiplier, chunk_bits=design.output_chunk_bits)
 
 
 def drain_interval(design: Design) -> int:

@@ -1,6 +1,8 @@
-"""Operand registers, accumulators, and the two units that make one result: multiply-accumulate and XNOR-popcount."""
+"""Operand registers, accumulators, and the units that make results: multiply-accumulate, of one row or two, and XNOR-popcount."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
@@ -8,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.design import Accumulate, Design, Multiplier
 from hdl.multiply import signed_product_lut
-from hdl.popcount import PopCount
+from hdl.popcount import MatchCounter
 from hdl.reduce import AdderTree, tree_levels
 
 
@@ -37,6 +39,41 @@ class WeightOperands(wiring.Component):
             raw = self.i_word.word_select(c, self._design.weight_bits)
             operand = Signal(port.shape(), name=f"weight{c}", reset_less=True)
             m.d.sync += operand.eq(Mux(self.i_columns[c], _plus_minus_one(raw) if len(raw) == 1 else raw, 0))
+            m.d.comb += port.eq(operand)
+        return m
+
+
+class PairOperands(wiring.Component):
+    """Decodes two rows' weight words, and registers each column's two weights as one operand: ``low + high * 2**term_bits``.
+
+    Latency 1 cycle, one word a row and cycle.
+
+    Members
+    -------
+    i_words, i_columns: of the low row and the high row, as in :class:`WeightOperands`.
+    o_operands: signed operands of ``pair_operand_bits``.
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        super().__init__({
+            "i_words": In(unsigned(design.word_bits("weight"))).array(2),
+            "i_columns": In(unsigned(design.cols)).array(2),
+            "o_operands": Out(signed(design.pair_operand_bits)).array(design.cols),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design = self._design
+        for c, port in enumerate(self.o_operands):
+            weights = []
+            for word, columns in zip(self.i_words, self.i_columns, strict=True):
+                raw = word.word_select(c, design.weight_bits)
+                weights.append(Mux(columns[c], _plus_minus_one(raw) if len(raw) == 1 else raw, 0).as_signed())
+            low, high = weights
+            operand = Signal(port.shape(), name=f"weights{c}", reset_less=True)
+            repeated = Cat(low, low[-1].replicate(design.term_bits - len(low)))
+            m.d.sync += operand.eq(Cat(repeated, (high - low[-1])[:len(port) - design.term_bits]))  # the low one's sign borrows
             m.d.comb += port.eq(operand)
         return m
 
@@ -113,51 +150,45 @@ class Accumulator(wiring.Component):
         return m
 
 
-class MacUnit(wiring.Component):
-    """The products of one row and lane, and their sums over a reduction. One operand vector a cycle.
+class SumUnit(wiring.Component):
+    """Sums of one row's and lane's products over a reduction. One vector of products a cycle.
 
-    Products are registered. ``accumulate: tree``: an adder tree with a register a level makes one term for one accumulator;
-    ``per_column``: each product has its own accumulator. Operands reach the accumulators' input after
-    :meth:`term_latency` cycles: 1, plus ceil(log2(cols)) in ``tree``.
+    ``accumulate: tree``: an adder tree with a register a level makes one term for one accumulator; ``per_column``: each product has its
+    own accumulator. Products reach the accumulators' input after :meth:`latency` cycles.
+
+    Parameters
+    ----------
+    design: the design point. term_bits: of a product.
 
     Members
     -------
-    i_weights, i_activations: ``cols`` signed operands each.
+    i_terms: ``cols`` products.
     i_enable, i_first, i_capture: see :class:`Accumulator`; for all of them.
     o_captured: sums of the last captured reduction: one (``tree``) or ``cols`` (``per_column``), signed(accumulator_bits).
     """
 
-    def __init__(self, *, design: Design):
-        self._design = design
+    def __init__(self, *, design: Design, term_bits: int):
+        self._design, self._term_bits = design, term_bits
         super().__init__({
-            "i_weights": In(signed(design.weight_operand_bits)).array(design.cols),
-            "i_activations": In(signed(design.activation_operand_bits)).array(design.cols),
+            "i_terms": In(signed(term_bits)).array(design.cols),
             "i_enable": In(1), "i_first": In(1), "i_capture": In(1),
-            "o_captured": Out(signed(design.accumulator_bits)).array(self.captured_sums(design)),
+            "o_captured": Out(signed(design.accumulator_bits)).array(self.count(design)),
         })
 
     @staticmethod
-    def captured_sums(design: Design) -> int:
+    def count(design: Design) -> int:
+        """Captured sums."""
         return 1 if design.accumulate is Accumulate.TREE else design.cols
 
     @staticmethod
-    def term_latency(design: Design) -> int:
-        """Cycles from operands to accumulator input."""
-        return 1 + (tree_levels(design.cols) if design.accumulate is Accumulate.TREE else 0)
+    def latency(design: Design) -> int:
+        return tree_levels(design.cols) if design.accumulate is Accumulate.TREE else 0
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         design = self._design
-        terms: list[Value] = []
-        for c, (weight, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
-            # Yosys 0.70's ice40_dsp puts the sum of two registered products into one SB_MAC16 and loses the first product. It does not
-            # touch a register that has a reset; where reset is free (DSP48), that costs nothing.
-            loses = design.accumulate is Accumulate.TREE and c % 2 == 0
-            product = Signal(signed(design.product_bits), name=f"product{c}", reset_less=not loses)
-            exact = weight * activation if design.multiplier is Multiplier.DSP else signed_product_lut(m, weight, activation)
-            m.d.sync += product.eq(exact)
-            terms.append(product)
-        term_bits = design.product_bits
+        terms: list[Value] = list(self.i_terms)
+        term_bits = self._term_bits
         if design.accumulate is Accumulate.TREE and design.cols > 1:
             sum_bits = min(term_bits + tree_levels(design.cols), design.accumulator_bits)
             m.submodules.tree = tree = AdderTree(count=design.cols, term_bits=term_bits, sum_bits=sum_bits)
@@ -173,10 +204,99 @@ class MacUnit(wiring.Component):
         return m
 
 
+class MacUnit(wiring.Component):
+    """The products of one row and lane, and their sums over a reduction. One operand vector a cycle.
+
+    Products are registered. Operands reach the accumulators' input after :meth:`term_latency` cycles: 1, or 2 in ``dsp_pair``, and those
+    of :class:`SumUnit`.
+
+    Members
+    -------
+    i_weights, i_activations: ``cols`` signed operands each.
+    i_enable, i_first, i_capture: see :class:`Accumulator`; for all of them.
+    o_captured: see :class:`SumUnit`.
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        super().__init__({
+            "i_weights": In(signed(design.weight_operand_bits)).array(design.cols),
+            "i_activations": In(signed(design.activation_operand_bits)).array(design.cols),
+            "i_enable": In(1), "i_first": In(1), "i_capture": In(1),
+            "o_captured": Out(signed(design.accumulator_bits)).array(SumUnit.count(design)),
+        })
+
+    @staticmethod
+    def term_latency(design: Design) -> int:
+        """Cycles from operands to accumulator input."""
+        return (2 if design.multiplier is Multiplier.DSP_PAIR else 1) + SumUnit.latency(design)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        design = self._design
+        # Where a product goes to an accumulator at once, both can be one DSP block: synthesis sees that only if no bit is cut off.
+        alone = design.accumulate is Accumulate.PER_COLUMN or design.cols == 1
+        bits = design.product_bits if alone else design.term_bits
+        m.submodules.sums = sums = SumUnit(design=design, term_bits=bits)
+        for c, (weight, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
+            # Yosys 0.70's ice40_dsp puts the sum of two registered products into one SB_MAC16 and loses the first product. It does not
+            # touch a register that has a reset; where reset is free (DSP48), that costs nothing.
+            loses = design.accumulate is Accumulate.TREE and c % 2 == 0
+            product = Signal(signed(bits), name=f"product{c}", reset_less=not loses)
+            exact = weight * activation if design.multiplier is Multiplier.DSP else signed_product_lut(m, weight, activation)
+            m.d.sync += product.eq(exact)
+            m.d.comb += sums.i_terms[c].eq(product)
+        _connect_sums(m, self, sums, self.o_captured)
+        return m
+
+
+class PairUnit(wiring.Component):
+    """Like two :class:`MacUnit` of neighbouring rows, whose products share DSP blocks. One operand vector a cycle.
+
+    A block multiplies ``low + high * 2**t`` by the activation, ``t`` being ``term_bits``, and adds ``2**(t - 1)``. With that the lower
+    ``t`` bits are never negative, so that nothing is borrowed from the upper product: both are exact. The lower one is right once its top
+    bit is turned over.
+
+    Members
+    -------
+    i_weights: ``cols`` operands of :class:`PairOperands`. i_activations: ``cols`` signed operands.
+    i_enable, i_first, i_capture: see :class:`Accumulator`; for all of them.
+    o_low, o_high: captured sums of the two rows, see :class:`SumUnit`.
+    """
+
+    def __init__(self, *, design: Design):
+        self._design = design
+        sums = Out(signed(design.accumulator_bits)).array(SumUnit.count(design))
+        super().__init__({
+            "i_weights": In(signed(design.pair_operand_bits)).array(design.cols),
+            "i_activations": In(signed(design.activation_operand_bits)).array(design.cols),
+            "i_enable": In(1), "i_first": In(1), "i_capture": In(1), "o_low": sums, "o_high": sums,
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bits = self._design.term_bits
+        m.submodules.low = low = SumUnit(design=self._design, term_bits=bits)
+        m.submodules.high = high = SumUnit(design=self._design, term_bits=bits)
+        for c, (weights, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
+            product = Signal(signed(len(weights) + len(activation)), name=f"m_product{c}", reset_less=True)
+            both = Signal(2 * bits, name=f"p_both{c}", reset_less=True)
+            m.d.sync += [product.eq(weights * activation), both.eq(product + (1 << bits - 1))]
+            m.d.comb += [low.i_terms[c].eq(Cat(both[:bits - 1], ~both[bits - 1])), high.i_terms[c].eq(both[bits:])]
+        _connect_sums(m, self, low, self.o_low)
+        _connect_sums(m, self, high, self.o_high)
+        return m
+
+
+def _connect_sums(m: Module, unit: Any, sums: SumUnit, captured: Any) -> None:
+    m.d.comb += [sums.i_enable.eq(unit.i_enable), sums.i_first.eq(unit.i_first), sums.i_capture.eq(unit.i_capture)]
+    m.d.comb += [port.eq(value) for port, value in zip(captured, sums.o_captured, strict=True)]
+
+
 class XnorUnit(wiring.Component):
     """Matching columns of one row and lane, counted over a reduction. One operand vector a cycle.
 
-    The matches reach the accumulator's input after :meth:`term_latency` cycles, those of :class:`~hdl.popcount.PopCount`.
+    The matches reach the accumulator's input after :meth:`term_latency` cycles, those of :class:`~hdl.popcount.MatchCounter`.
 
     Members
     -------
@@ -196,16 +316,15 @@ class XnorUnit(wiring.Component):
 
     @staticmethod
     def term_latency(design: Design) -> int:
-        return PopCount.latency(design.cols)
+        return MatchCounter.latency(design.cols)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.popcount = popcount = PopCount(bits=self._design.cols)
-        m.submodules.accumulator = accumulator = Accumulator(term=popcount.o_count.shape(), total=self.o_captured.shape())
+        m.submodules.counter = counter = MatchCounter(bits=self._design.cols)
+        m.submodules.accumulator = accumulator = Accumulator(term=counter.o_count.shape(), total=self.o_captured.shape())
         m.d.comb += [
-            popcount.i_bits.eq(~(self.i_weights ^ self.i_activations)),
-            popcount.i_clear.eq(self.i_clear),
-            accumulator.i_term.eq(popcount.o_count),
+            counter.i_a.eq(self.i_weights), counter.i_b.eq(self.i_activations), counter.i_clear.eq(self.i_clear),
+            accumulator.i_term.eq(counter.o_count),
             accumulator.i_enable.eq(self.i_enable),
             accumulator.i_first.eq(self.i_first),
             accumulator.i_capture.eq(self.i_capture),

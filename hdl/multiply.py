@@ -11,8 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.errors import InputError
 
-DSP_OPERAND_BITS = 18  # a DSP48A1 multiplies 18 x 18 bits, signed
-DSP_CHUNK_BITS = DSP_OPERAND_BITS - 1  # of a wider operand's unsigned lower part
+DSP_OPERAND_BITS = 18  # the narrower operand of every DSP block but iCE40's, signed
 MAX_OPERAND_BITS = 64
 
 
@@ -84,13 +83,14 @@ class DspMultiplier(wiring.Component):
     """Signed product of a wide and an 18-bit operand in a column of DSP blocks, sums included.
 
     A new pair of operands is taken every cycle; ``o_product`` follows ``latency_cycles = dsp_count + 1`` cycles later. The wide
-    operand is cut into 17-bit chunks and a signed top of up to 18 bits: ``dsp_count = max(1, ceil((a_bits - 1) / 17))``.
+    operand is cut into chunks of up to ``chunk`` bits and a signed top of one bit more: ``dsp_count = max(1, ceil((a_bits - 1) / chunk))``.
     Each block adds the upper part of the product below it. Registers are not reset.
 
     Parameters
     ----------
     a_bits: wide operand, 7..64 (narrower products would stay in LUTs).
     b_bits: other operand, 2..18.
+    chunk: unsigned bits of the wide operand that a block takes: 17 for blocks of 18 x 18 bits, 24 and 26 for 25 and 27 x 18.
 
     Members
     -------
@@ -102,10 +102,11 @@ class DspMultiplier(wiring.Component):
     InputError: a parameter is out of range.
     """
 
-    def __init__(self, *, a_bits: int, b_bits: int = DSP_OPERAND_BITS) -> None:
+    def __init__(self, *, a_bits: int, b_bits: int = DSP_OPERAND_BITS, chunk: int = DSP_OPERAND_BITS - 1) -> None:
         _check("a_bits", a_bits, 7, MAX_OPERAND_BITS)
         _check("b_bits", b_bits, 2, DSP_OPERAND_BITS)
-        self.dsp_count = dsp_chunks(a_bits)
+        self.dsp_count = dsp_chunks(a_bits, chunk)
+        self._chunk = min(chunk, -(-a_bits // self.dsp_count))  # even ones: no block is left with a bit or two, which would be logic
         self.latency_cycles = self.dsp_count + 1
         super().__init__({"i_a": In(signed(a_bits)), "i_b": In(signed(b_bits)), "o_product": Out(signed(a_bits + b_bits))})
 
@@ -114,26 +115,31 @@ class DspMultiplier(wiring.Component):
         low: Value = C(0, 0)  # product bits below this chunk's
         total: Value = C(0, 0)
         for chunk in range(self.dsp_count):
-            start, top = chunk * DSP_CHUNK_BITS, chunk == self.dsp_count - 1
-            a: Value = (self.i_a[start:] if top else Cat(self.i_a[start:start + DSP_CHUNK_BITS], C(0, 1))).as_signed()
+            start, top = chunk * self._chunk, chunk == self.dsp_count - 1
+            a: Value = (self.i_a[start:] if top else Cat(self.i_a[start:start + self._chunk], C(0, 1))).as_signed()
             b: Value = self.i_b
             # Chunk n waits n - 1 cycles more, so that its product meets the sum of the chunks below.
             for delay in range(max(1, chunk)):
                 a, b = _register(m, a, f"x{delay}_a{chunk}"), _register(m, b, f"x{delay}_b{chunk}")
             product = _register(m, a * b, f"m_product{chunk}")
             if chunk:
-                low = _register(m, Cat(low, total[:DSP_CHUNK_BITS]), f"p_low{chunk}")
+                low = _register(m, Cat(low, total[:self._chunk]), f"p_low{chunk}")
                 # No wider than the product: what comes up from below is less than one unit of a, times b.
-                total = _register(m, (product + total[DSP_CHUNK_BITS:].as_signed())[:len(product)].as_signed(), f"p_sum{chunk}")
+                total = _register(m, (product + total[self._chunk:].as_signed())[:len(product)].as_signed(), f"p_sum{chunk}")
             else:
                 total = product
         m.d.comb += self.o_product.eq(Cat(low, total))
         return m
 
 
-def dsp_chunks(a_bits: int) -> int:
-    """DSP blocks of an ``a_bits`` x 18-bit signed product: 17 bits each, and 18 in the top one."""
-    return max(1, -(-(a_bits - 1) // DSP_CHUNK_BITS))
+def chunk_bits(operand_bits: int) -> int:
+    """Unsigned bits that fit a DSP block's signed operand."""
+    return operand_bits - 1
+
+
+def dsp_chunks(a_bits: int, chunk: int = DSP_OPERAND_BITS - 1) -> int:
+    """DSP blocks of an ``a_bits`` x 18-bit signed product: ``chunk`` bits each, and one more in the top one."""
+    return max(1, -(-(a_bits - 1) // chunk))
 
 
 def _booth_product(m: Module, a: Value, b: Value, *, stages: int) -> Value:

@@ -1,6 +1,15 @@
-"""Population count: how many bits of a word are set."""
+"""How many columns of two words of bits match: XNOR and population count, from compressors that synthesis leaves alone.
+
+Yosys 0.70 takes a sum of bits apart and makes 2.0 to 2.3 look-up tables a column of it (6-input ones). The compressors here are modules
+of their own, marked ``keep_hierarchy``, so that each stays what it is: three columns to two bits in two look-up tables, six bits to three
+in three. With one carry chain at the end that is 1.2 to 1.33 a column (``docs/resources.md``).
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -9,25 +18,43 @@ from amaranth.lib.wiring import In, Out
 from hdl.errors import InputError
 
 MAX_BITS = 512
-FINAL_ROWS = 3  # bits of equal weight that the final adder takes: a full adder and a carry chain
+GROUP = 3  # columns whose matches make two functions of six inputs
+LEVELS_PER_STAGE = 2  # of look-up tables between registers
 
 
-class PopCount(wiring.Component):
-    """Count of the set bits of a word, by registered compressors and a final adder.
+@dataclass(frozen=True)
+class Kind:
+    """A compressor: ``low`` bits of one weight and ``high`` of the next become their sum. ``luts``: its 6-input look-up tables."""
 
-    The first stage takes three bits at a time (so that three XNORs in front of it still fit a 6-input LUT), later ones up
-    to six bits of equal weight; every stage ends in a register, which keeps synthesis from rebuilding the compressors into
-    something larger. Latency :meth:`latency` cycles (compressor stages + 1), one word a cycle.
+    low: int
+    high: int = 0
+
+    @property
+    def outputs(self) -> int:
+        return (self.low + 2 * self.high).bit_length()
+
+    @property
+    def luts(self) -> int:
+        return self.outputs
+
+
+SIX = Kind(6)
+OTHERS = {Kind(5, 1): 2, Kind(3, 2): 1, Kind(5): 1, Kind(3): 2}
+"""Compressors for what sixes leave over, and how many of each a weight may have: more never pays."""
+
+
+class MatchCounter(wiring.Component):
+    """Number of columns in which two words have the same bit. One pair of words a cycle, :meth:`latency` cycles later.
 
     Parameters
     ----------
-    bits: width of the word, 1..512.
+    bits: columns, 1..512.
 
     Members
     -------
-    i_bits: the word.
-    i_clear: sets the output register to 0 instead of the count: it belongs to the word given ``latency - 1`` cycles earlier.
-    o_count: set bits, 0..bits, registered.
+    i_a, i_b: the words.
+    i_clear: sets the output register to 0 instead: it belongs to the words given ``latency - 1`` cycles earlier.
+    o_count: matching columns, 0..bits, registered.
 
     Raises
     ------
@@ -36,14 +63,14 @@ class PopCount(wiring.Component):
 
     def __init__(self, *, bits: int):
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
-            raise InputError("word width out of range", where="PopCount.bits", value=bits, allowed=f"1 to {MAX_BITS}")
+            raise InputError("word width out of range", where="MatchCounter.bits", value=bits, allowed=f"1 to {MAX_BITS}")
         self._bits = bits
-        super().__init__({"i_bits": In(bits), "i_clear": In(1), "o_count": Out(range(bits + 1))})
+        super().__init__({"i_a": In(bits), "i_b": In(bits), "i_clear": In(1), "o_count": Out(range(bits + 1))})
 
     @staticmethod
     def latency(bits: int) -> int:
-        """Cycles from a word of ``bits`` bits to its count."""
-        return len(_plan(bits)) + 1
+        """Cycles from two words of ``bits`` bits to their count: a register after every second level of compressors, and the last."""
+        return (len(compression(bits).levels) + 1) // LEVELS_PER_STAGE + 1
 
     @property
     def latency_cycles(self) -> int:
@@ -51,61 +78,175 @@ class PopCount(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        heap: list[list[Value]] = [list(self.i_bits)]
-        for number, stage in enumerate(_plan(self._bits)):
-            following: list[list[Value]] = [[] for _ in range(len(heap) + 2)]
-            for weight, sizes in enumerate(stage):
-                bits = iter(heap[weight])
-                for unit, size in enumerate(sizes):
-                    inputs = [next(bits) for _ in range(size)]
-                    count = Signal(range(size + 1), name=f"stage{number}_weight{weight}_unit{unit}", reset_less=True)
-                    m.d.sync += count.eq(_small_count(inputs))
-                    for i in range(len(count)):
-                        following[weight + i].append(count[i])
-            heap = [bits for bits in following if bits]
-        rows = [Cat(bits[row] if row < len(bits) else Const(0, 1) for bits in heap) for row in range(FINAL_ROWS)]
+        heap = self._matches(m)
+        levels = compression(self._bits).levels
+        for number, level in enumerate(levels, start=1):
+            if number % LEVELS_PER_STAGE == 0:
+                heap = _registered(m, heap, f"stage{number // LEVELS_PER_STAGE}")
+            heap = _compressed(m, heap, level, number)
+        if (len(levels) + 1) % LEVELS_PER_STAGE == 0:
+            heap = _registered(m, heap, "matched")
+        rows = [Cat(bits[row] if row < len(bits) else Const(0, 1) for bits in heap) for row in range(2)]
         count = Signal.like(self.o_count, name="count", reset_less=True)
-        m.d.sync += count.eq(Mux(self.i_clear, 0, sum(rows, Const(0, 0))))
+        m.d.sync += count.eq(Mux(self.i_clear, 0, rows[0] + rows[1]))
         m.d.comb += self.o_count.eq(count)
         return m
 
+    def _matches(self, m: Module) -> list[list[Value]]:
+        """The bits of each weight that say how many columns of each group match."""
+        heap: list[list[Value]] = [[], []]
+        for start in range(0, self._bits // GROUP * GROUP, GROUP):
+            m.submodules[f"kept_matches_{start}"] = group = MatchGroup()
+            m.d.comb += [group.i_a.eq(self.i_a[start:start + GROUP]), group.i_b.eq(self.i_b[start:start + GROUP])]
+            heap[0].append(group.o_count[0])
+            heap[1].append(group.o_count[1])
+        rest = slice(self._bits // GROUP * GROUP, self._bits)
+        heap[0] += [~(a ^ b) for a, b in zip(self.i_a[rest], self.i_b[rest], strict=True)]
+        return heap
 
-def _small_count(bits: list[Value]) -> Value:
-    """Sum of at most six bits, in gates: an adder would become a carry chain, and each bit of this is one 6-input LUT."""
-    if len(bits) == 1:
-        return bits[0]
-    if len(bits) <= 3:
-        return Cat(_full_adder(bits))
-    low, low_carry = _full_adder(bits[:3])
-    high, high_carry = _full_adder(bits[3:])
-    return Cat(low ^ high, _full_adder([low_carry, high_carry, low & high]))
+
+class MatchGroup(wiring.Component):
+    """How many of three pairs of bits are alike: two functions of six bits. Combinational.
+
+    Members
+    -------
+    i_a, i_b: the bits. o_count: 0..3.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"i_a": In(GROUP), "i_b": In(GROUP), "o_count": Out(2)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.o_count.eq(Cat(_full_adder(list(~(self.i_a ^ self.i_b)))))
+        return m
+
+
+class Compressor(wiring.Component):
+    """Sum of bits of one weight and of the next. Combinational.
+
+    Members
+    -------
+    i_bits: those of the lower weight first. o_sum: in units of the lower weight.
+    """
+
+    def __init__(self, *, kind: Kind):
+        self._kind = kind
+        super().__init__({"i_bits": In(kind.low + kind.high), "o_sum": Out(kind.outputs)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        heap = [list(self.i_bits[:self._kind.low]), list(self.i_bits[self._kind.low:]), [], []]
+        for weight in range(self._kind.outputs):
+            bits = heap[weight]
+            while len(bits) > 1:  # in gates: an adder would become a carry chain
+                total, carry = _full_adder(bits[:3])
+                bits[:3] = []
+                bits.append(total)
+                heap[weight + 1].append(carry)
+        m.d.comb += self.o_sum.eq(Cat(bits[0] for bits in heap[:self._kind.outputs]))
+        return m
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How the matches of a word are added up.
+
+    ``luts``: 6-input look-up tables of everything. ``levels``: the compressors of each level by weight, each list in the order
+    in which they take bits.
+    """
+
+    luts: int
+    levels: tuple[tuple[tuple[Kind, ...], ...], ...]
+
+
+@lru_cache(maxsize=MAX_BITS)
+def compression(bits: int) -> Compression:
+    """The compressors that need the fewest look-up tables to leave at most two bits a weight, and when each has its bits."""
+    groups, rest = divmod(bits, GROUP)
+    luts, weights = _fewest(groups + rest, groups, 0, False)
+    heights, todo, levels = [groups + rest, groups], [list(kinds) for kinds in weights], []
+    while any(todo):
+        level, arriving = [], [0] * (len(todo) + 2)
+        heights += [0] * (len(arriving) - len(heights))
+        for weight, kinds in enumerate(todo):
+            level.append(tuple(_take(kinds, heights, weight)))
+            for kind in level[-1]:
+                for output in range(kind.outputs):
+                    arriving[weight + output] += 1
+        heights = [have + new for have, new in zip(heights, arriving, strict=True)]
+        levels.append(tuple(level))
+    return Compression(2 * groups + rest + luts, tuple(levels))
+
+
+def _take(kinds: list[Kind], heights: list[int], weight: int) -> list[Kind]:
+    """Moves the compressors out of ``kinds`` whose bits are there, and takes those bits away."""
+    taken = []
+    for kind in list(kinds):
+        if heights[weight] >= kind.low and heights[weight + 1] >= kind.high:
+            heights[weight] -= kind.low
+            heights[weight + 1] -= kind.high
+            kinds.remove(kind)
+            taken.append(kind)
+    return taken
+
+
+@lru_cache(maxsize=1 << 16)
+def _fewest(here: int, following: int, after: int, chained: bool) -> tuple[int, tuple[tuple[Kind, ...], ...]]:
+    """(look-up tables, compressors by weight) from this weight up; ``here``, ``following``, ``after``: bits at this and the next weights.
+
+    ``chained``: the final adder's carry chain began below.
+    """
+    if not here + following + after:
+        return 0, ()
+    best: tuple[int, tuple[tuple[Kind, ...], ...]] | None = None
+    for counts in product(*(range(most + 1) for most in OTHERS.values())):
+        few = [kind for kind, count in zip(OTHERS, counts, strict=True) for _ in range(count)]
+        rest = here - sum(kind.low - 1 for kind in few)  # each leaves one bit of this weight
+        for left in (1, 2):
+            sixes, odd = divmod(rest - left, SIX.low - 1)
+            if here and (odd or sixes < 0) or not here and few:
+                continue
+            kinds = [SIX] * max(0, sixes) + few
+            high = following - sum(kind.high for kind in few)
+            if high < 0:
+                continue
+            adds = chained or bool(here) and left == 2
+            above, weights = _fewest(high + len(kinds), after + sum(kind.outputs > 2 for kind in kinds), 0, adds)
+            luts = sum(kind.luts for kind in kinds) + adds + above
+            if best is None or luts < best[0]:
+                best = luts, (tuple(kinds), *weights)
+    assert best is not None  # sixes and threes alone reach one or two bits from any height
+    return best
+
+
+def _compressed(m: Module, heap: list[list[Value]], level: tuple[tuple[Kind, ...], ...], number: int) -> list[list[Value]]:
+    """The bits of each weight after one level: what waited longest is taken first."""
+    heap = [list(bits) for bits in heap] + [[] for _ in range(len(level) + 2 - len(heap))]
+    arriving: list[list[Value]] = [[] for _ in heap]
+    for weight, kinds in enumerate(level):
+        for unit, kind in enumerate(kinds):
+            bits = [heap[weight].pop(0) for _ in range(kind.low)] + [heap[weight + 1].pop(0) for _ in range(kind.high)]
+            m.submodules[f"kept_{number}_{weight}_{unit}"] = compressor = Compressor(kind=kind)
+            m.d.comb += compressor.i_bits.eq(Cat(bits))
+            for output in range(kind.outputs):
+                arriving[weight + output].append(compressor.o_sum[output])
+    heap = [old + new for old, new in zip(heap, arriving, strict=True)]
+    while not heap[-1]:
+        heap.pop()
+    return heap
+
+
+def _registered(m: Module, heap: list[list[Value]], name: str) -> list[list[Value]]:
+    result: list[list[Value]] = []
+    for weight, bits in enumerate(heap):
+        register = Signal(len(bits), name=f"{name}_weight{weight}", reset_less=True)
+        m.d.sync += register.eq(Cat(bits))
+        result.append(list(register))
+    return result
 
 
 def _full_adder(bits: list[Value]) -> tuple[Value, Value]:
     """Sum and carry of one to three bits."""
     a, b, c = (bits + [Const(0, 1), Const(0, 1)])[:3]
     return a ^ b ^ c, (a & b) | (c & (a ^ b))
-
-
-def _sizes(height: int, widest: int) -> list[int]:
-    """How one stage splits ``height`` bits of equal weight over compressors (1: just a register)."""
-    sizes = [widest] * (height // widest)
-    rest = height % widest
-    # 5 bits to 3 save two bits for three LUTs; 4 to 3 would save one for three, 3 to 2 saves it for two
-    return sizes + {0: [], 1: [1], 2: [1, 1], 3: [3], 4: [3, 1], 5: [5]}[rest]
-
-
-def _plan(bits: int) -> list[list[list[int]]]:
-    """Compressor sizes by stage and weight, down to what the final adder takes."""
-    heights, stages, widest = [bits], [], 3
-    while max(heights) > FINAL_ROWS:
-        stage = [_sizes(height, widest) for height in heights]
-        following = [0] * (len(heights) + 2)
-        for weight, sizes in enumerate(stage):
-            for size in sizes:
-                for i in range(size.bit_length()):
-                    following[weight + i] += 1
-        heights = [height for height in following if height]
-        stages.append(stage)
-        widest = 6
-    return stages

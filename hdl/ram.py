@@ -1,39 +1,69 @@
-"""Block RAM as a bank uses it: whole 18-Kb RAMs, never the 9-Kb half.
+"""The RAM of a bank: whole block RAMs, or distributed RAM where a bank is shallow.
 
-In simple dual port the 9-Kb half has a silicon erratum on Spartan-6 (AR 34712). Yosys 0.70 takes two of them for one 18-Kb RAM
-only where that is cheaper (its costs are 65 and 129), so a bank is made deep enough, and cut into slices where needed, that it
-never is. Measured with ``synth_xilinx -family xc6s`` (``tests/hdl/test_synthesis.py``): the count below is exact.
+On Spartan-6 it is never the 9-Kb half, which has a silicon erratum in simple dual port (AR 34712). Yosys 0.70 takes two of them for one
+18-Kb RAM only where that is cheaper (its costs are 65 and 129), so there a bank is made deep enough, and cut into slices where needed,
+that it never is. The counts are those of synthesis, exactly (``tests/hdl/test_family.py``, ``tests/hdl/test_synthesis.py``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIDTHS_18KB = {512: 36, 1024: 18, 2048: 9, 4096: 4, 8192: 2, 16384: 1}
-"""Depth -> widest word of one 18-Kb RAM (Xilinx UG383, simple dual port)."""
-WIDTHS_9KB = {512: 18, 1024: 9, 2048: 4, 4096: 2, 8192: 1, 16384: 0}
+from boards.primitives import RAMS, Family, RamKind
+from hdl.family import DISTRIBUTED_WIDTHS, block_ram, block_rams, distributed_rams
+
+MIN_DISTRIBUTED_DEPTH = 16
 
 
 @dataclass(frozen=True)
 class RamShape:
-    """A bank's RAM: ``depth`` entries (a power of two) in slices of ``slice_bits`` bits; ``blocks`` 18-Kb RAMs in all."""
+    """A bank's RAM: ``depth`` entries (a power of two) in slices of ``slice_bits`` bits; ``blocks`` block RAMs in all, in units of
+    :func:`hdl.family.block_ram`, or else ``cells`` of distributed RAM."""
 
     depth: int
     slice_bits: tuple[int, ...]
     blocks: int
+    cells: int = 0
 
 
-def ram_shape(width_bits: int, entries: int) -> RamShape:
-    """The smallest RAM of whole 18-Kb blocks that holds ``entries`` words of ``width_bits`` bits."""
-    depth = max(512, 1 << (entries - 1).bit_length())
+def ram_shape(width_bits: int, entries: int, *, family: Family = Family.SPARTAN6, distributed_depth: int = 0) -> RamShape:
+    """The smallest RAM that holds ``entries`` words of ``width_bits`` bits: distributed up to ``distributed_depth``, else block RAM."""
+    depth = 1 << (entries - 1).bit_length()
+    if max(depth, MIN_DISTRIBUTED_DEPTH) <= distributed_depth:
+        depth = max(depth, MIN_DISTRIBUTED_DEPTH)
+        return RamShape(depth, (width_bits,), 0, distributed_rams(family, width_bits, depth))
+    depth = max(depth, least_depth(family))
+    if family is Family.SPARTAN6:
+        return _without_halves(width_bits, depth)
+    return RamShape(depth, (width_bits,), block_rams(family, width_bits, depth))
+
+
+def least_depth(family: Family) -> int:
+    """Entries of the shallowest bank in block RAM: what one holds of its widest words."""
+    return block_ram(family).widths[0][0]
+
+
+def block_ram_depths(family: Family) -> list[int]:
+    """Depths at which a block RAM is used whole, by width."""
+    return [depth for depth, _ in block_ram(family).widths]
+
+
+def can_distribute(family: Family) -> bool:
+    return bool(DISTRIBUTED_WIDTHS[family])
+
+
+def _without_halves(width_bits: int, depth: int) -> RamShape:
+    """Spartan-6: deep enough, and in slices, so that two 9-Kb halves are nowhere cheaper than one whole RAM."""
+    whole, half = dict(RAMS[RamKind.RAMB16].widths), dict(RAMS[RamKind.RAMB8].widths)
+    deepest = max(whole)
     while True:
-        unit = min(depth, 16384)
-        wide, half = WIDTHS_18KB[unit], WIDTHS_9KB[unit]
+        unit = min(depth, deepest)
+        wide, narrow = whole[unit], half.get(unit, 0)
         count = -(-width_bits // wide)
         blocks = count * (depth // unit)
-        if not half or -(-width_bits // half) >= 2 * count:
+        if not narrow or -(-width_bits // narrow) >= 2 * count:
             return RamShape(depth, (width_bits,), blocks)
-        if width_bits // count > half:
+        if width_bits // count > narrow:
             base, wider = divmod(width_bits, count)
             return RamShape(depth, (base + 1,) * wider + (base,) * (count - wider), blocks)
         depth *= 2

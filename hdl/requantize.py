@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.design import MAX_ACCUMULATOR_BITS, MULTIPLIER_BITS, SHIFT_BITS, SHIFT_MAX, OutputMultiplier
 from hdl.errors import InputError, nearest
-from hdl.multiply import DspMultiplier, LutMultiplier, booth_rows, booth_step, dsp_chunks
+from hdl.multiply import DSP_OPERAND_BITS, DspMultiplier, LutMultiplier, booth_rows, booth_step, dsp_chunks
 
 MIN_ACCUMULATOR_BITS = 8
 OPERAND_BITS = MULTIPLIER_BITS + 1  # the multiplier as a signed number
@@ -40,6 +40,7 @@ class Requantizer:
     accumulator_bits: signed accumulator, 8..48.
     activation_bits: result, 2, 4, 8 or 16.
     multiplier: ``dsp`` and ``lut`` give a result every cycle, ``serial`` one every 10 (two multiplier bits a cycle).
+    chunk_bits: bits of the accumulator that one DSP block multiplies (``dsp``): 17, or 24 or 26 where blocks are wider.
 
     Raises
     ------
@@ -49,6 +50,7 @@ class Requantizer:
     accumulator_bits: int
     activation_bits: int
     multiplier: OutputMultiplier = OutputMultiplier.SERIAL
+    chunk_bits: int = DSP_OPERAND_BITS - 1
 
     def __post_init__(self) -> None:
         _check_accumulator(self.accumulator_bits, "requantizer")
@@ -70,7 +72,7 @@ class Requantizer:
     @property
     def product_latency_cycles(self) -> int:
         """Cycles from ``i_valid`` until the product can be shifted."""
-        return {OutputMultiplier.DSP: dsp_chunks(self.accumulator_bits) + 1,
+        return {OutputMultiplier.DSP: dsp_chunks(self.accumulator_bits, self.chunk_bits) + 1,
                 OutputMultiplier.LUT: booth_rows(self.accumulator_bits, OPERAND_BITS),
                 OutputMultiplier.SERIAL: SERIAL_STEPS + 1}[self.multiplier]
 
@@ -82,8 +84,8 @@ class Requantizer:
 
     @property
     def dsp_count(self) -> int:
-        """DSP48A1 blocks: ``max(1, ceil((accumulator_bits - 1) / 17))`` for ``dsp``, otherwise none."""
-        return dsp_chunks(self.accumulator_bits) if self.multiplier is OutputMultiplier.DSP else 0
+        """DSP blocks: ``max(1, ceil((accumulator_bits - 1) / chunk_bits))`` for ``dsp``, otherwise none."""
+        return dsp_chunks(self.accumulator_bits, self.chunk_bits) if self.multiplier is OutputMultiplier.DSP else 0
 
     @property
     def window_bits(self) -> int:
@@ -191,7 +193,8 @@ class RequantizeStage(wiring.Component):
         """``dsp`` and ``lut``: product, shift by 16s, shift by 4s, then the rest with the addition."""
         unit = self.requantizer
         m.submodules.product = product = (
-            DspMultiplier(a_bits=unit.accumulator_bits, b_bits=OPERAND_BITS) if unit.multiplier is OutputMultiplier.DSP else
+            DspMultiplier(a_bits=unit.accumulator_bits, b_bits=OPERAND_BITS, chunk=unit.chunk_bits)
+            if unit.multiplier is OutputMultiplier.DSP else
             LutMultiplier(a_bits=unit.accumulator_bits, b_bits=OPERAND_BITS, stages=unit.product_latency_cycles))
         m.d.comb += [product.i_a.eq(self.i_acc), product.i_b.eq(self.i_multiplier)]
         shift: Value = self.i_shift

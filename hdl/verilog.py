@@ -22,10 +22,10 @@ TOP = "nearmac_accelerator"
 LAST_LINES = 5
 """Of what a failed Yosys printed; the lines before are where it was in its own code."""
 
-RAM = """\
+_RAM = """\
 // A bank's RAM: one write port, one read port; the word read is there after the clock edge and stays until the next read.
 // No word is read and written in one cycle, so nothing says what that would give.
-module nearmac_ram #(
+module NAME #(
   parameter WIDTH = 32,
   parameter DEPTH = 512,
   parameter ADDRESS_BITS = 9
@@ -38,7 +38,7 @@ module nearmac_ram #(
   input [ADDRESS_BITS-1:0] read_address,
   output reg [WIDTH-1:0] read_data
 );
-  (* ram_style = "block", no_rw_check = 1 *)
+  (* ram_style = "STYLE", no_rw_check = 1 *)
   reg [WIDTH-1:0] ram [0:DEPTH-1];
   always @(posedge clk) begin
     if (write_enable)
@@ -48,6 +48,9 @@ module nearmac_ram #(
   end
 endmodule
 """
+RAMS = {style: (name, _RAM.replace("NAME", name).replace("STYLE", style)) for style, name in (
+    ("block", "nearmac_ram"), ("distributed", "nearmac_distributed_ram"))}
+"""``ram_style`` -> (module, its text)."""
 
 
 class _RamInstances:
@@ -60,13 +63,17 @@ class _RamInstances:
             return memory.elaborate(None)
         write, read = writes[0], reads[0]
         return Instance(
-            "nearmac_ram", p_WIDTH=len(write.data), p_DEPTH=memory.depth, p_ADDRESS_BITS=len(write.addr),
+            RAMS[str(memory.attrs.get("ram_style", "block"))][0],
+            p_WIDTH=len(write.data), p_DEPTH=memory.depth, p_ADDRESS_BITS=len(write.addr),
             i_clk=ClockSignal(), i_write_enable=write.en, i_write_address=write.addr, i_write_data=write.data,
             i_read_enable=read.en, i_read_address=read.addr, o_read_data=read.data)
 
 
-def component_verilog(component: Any, name: str = TOP) -> str:
+def component_verilog(component: Any, name: str = TOP, *, merge: bool = True) -> str:
     """Verilog-2005 of any component whose top module is ``name``; its ports are named as Amaranth flattens the signature.
+
+    Submodules whose names begin with ``kept_`` keep their borders in synthesis, also where all others are dissolved. ``merge``: one
+    module for all that are alike; else each instance has its own, which its path names.
 
     The same component gives the same text. Raises ToolError when Amaranth's Yosys fails, for want of memory for example.
     """
@@ -78,8 +85,11 @@ def component_verilog(component: Any, name: str = TOP) -> str:
     # Yosys' helpers, which start each `always @*` once, are named after a line of its source.
     text = re.sub(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ", r"\\$once ", text)
     text = re.sub(r"^  wire \[-1:0\] [^;]*;\n", "", text, flags=re.MULTILINE)  # signals of no bits, which nothing uses
-    text = _merge_alike(without_brackets(text))
-    return text + RAM if "nearmac_ram" in text else text
+    text = without_brackets(text)
+    if merge:
+        text = _merge_alike(text)
+    text = re.sub(r"^(?=module \\\S+\.kept_)", "(* keep_hierarchy *)\n", text, flags=re.MULTILINE)
+    return text + "\n".join(module for name, module in RAMS.values() if re.search(rf"\b{name}\b", text))
 
 
 def without_brackets(text: str) -> str:

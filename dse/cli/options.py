@@ -21,8 +21,8 @@ Precision = Annotated[str | None, typer.Option("--precision", metavar="wNaM", he
     "Weight and activation bits, each 1, 2, 4, 8 or 16. Default: the network's own, else w8a8."), show_default=False)]
 Buffers = Annotated[str | None, typer.Option("--buffers", metavar="KIND=SIZE,..", show_default=False, help=(
     "Total bytes of the input, weight, output and psum banks: input=8KiB,weight=16KiB; psum=0B leaves those out."))]
-MultiplierName = Annotated[str | None, typer.Option("--multiplier", metavar="dsp|lut", help="What the array's products are made of.",
-                                                    show_default=False)]
+MultiplierName = Annotated[str | None, typer.Option("--multiplier", metavar="dsp|dsp_pair|lut", show_default=False, help=(
+    "What the array's products are made of: a DSP block each, one for the products of two rows, or look-up tables."))]
 AccumulateName = Annotated[str | None, typer.Option("--accumulate", metavar="tree|per_column", show_default=False, help=(
     "Sum the columns' products at once, or keep a sum in every column."))]
 Drains = Annotated[int | None, typer.Option("--drains", metavar="N", help="Parallel result paths.", show_default=False)]

@@ -13,6 +13,7 @@ from math import log2
 from boards.schema import Board
 from hdl.design import Accumulate, Design, Multiplier, OutputMultiplier
 from hdl.errors import InputError
+from hdl.family import block_ram
 from hdl.mapping import ceil_div
 
 CONTROL_LUTS = 1200
@@ -24,7 +25,8 @@ OUTPUT_LUTS = {OutputMultiplier.SERIAL: 200, OutputMultiplier.DSP: 150, OutputMu
 
 @dataclass(frozen=True)
 class Resources:
-    """``dsps``, ``block_rams`` (18 Kb) are exact for Spartan-6; ``luts`` and ``ffs`` are rough estimates."""
+    """``dsps`` and ``block_rams`` (in units of :func:`hdl.family.block_ram`) are exact; ``luts`` and ``ffs`` are rough estimates, of
+    Spartan-6 at that."""
 
     luts: int
     ffs: int
@@ -80,9 +82,9 @@ def _drain_luts(design: Design) -> float:
 
 @lru_cache(maxsize=256)
 def usable(board: Board) -> dict[str, int]:
-    """What a design may use of a board: luts, ffs, dsps, and block RAMs in units of 18 Kb."""
+    """What a design may use of a board: luts, ffs, dsps, and block RAMs in units of :func:`hdl.family.block_ram`."""
     under = board.usable
-    return {"dsps": under["dsps"], "block_rams": under["block_rams"] * board.device.block_ram_bits // 18432,
+    return {"dsps": under["dsps"], "block_rams": under["block_rams"] * board.device.block_ram_bits // block_ram(board.device.family).bits,
             "luts": under["luts"], "ffs": under["ffs"]}
 
 
@@ -94,7 +96,10 @@ def overshoot(design: Design, board: Board) -> dict[str, tuple[int, int]]:
 
 
 def check_fits(design: Design, board: Board) -> None:
-    """Raise InputError when the design exceeds the board: which resource, by how much."""
+    """Raise InputError when the design exceeds the board: which resource, by how much; or is made for another family."""
+    if design.family != board.device.family:
+        raise InputError(f"the design is for another family than {board.name}", where="design.family", value=str(design.family),
+                         allowed=str(board.device.family))
     over = overshoot(design, board)
     if over:
         parts = [f"{name.replace('_', ' ')}: {need} of {have} usable ({'estimate, ' if name in ('luts', 'ffs') else ''}"

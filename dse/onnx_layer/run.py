@@ -106,9 +106,5 @@ def ratio_db(signal: Reals, found: Reals) -> float | None:
 
 def golden_design(prepared: Prepared) -> Design:
     """The smallest design that computes the layer: the golden model needs its widths only."""
-    from hdl.design import MIN_DSP_PRODUCT_BITS
-
-    product_bits = max(2, prepared.weight_bits) + prepared.activation_bits + 1
     return Design(rows=1, cols=1, weight_bits=prepared.weight_bits, activation_bits=prepared.activation_bits,
-                  accumulator_bits=prepared.accumulator_bits,
-                  multiplier=Multiplier.DSP if product_bits >= MIN_DSP_PRODUCT_BITS else Multiplier.LUT)
+                  accumulator_bits=prepared.accumulator_bits, multiplier=Multiplier.LUT)

@@ -16,6 +16,7 @@ from hdl.design import (
     MAX_ARRAY,
     MAX_BANK_DEPTH,
     MAX_COLS,
+    MAX_DISTRIBUTED_DEPTH,
     Accumulate,
     Multiplier,
     OutputMultiplier,
@@ -32,11 +33,11 @@ CHOICES: dict[str, tuple[str, ...]] = {"multiplier": tuple(Multiplier), "accumul
                                        "output_multiplier": tuple(OutputMultiplier)}
 RANGES: dict[str, tuple[float, float]] = {
     "rows": (1, MAX_ARRAY), "cols": (1, MAX_COLS), "lanes": (1, MAX_ARRAY), "accumulator_bits": (8, MAX_ACCUMULATOR_BITS),
-    "drains": (1, 4096), "bus_bits": (BUS_BITS[0], BUS_BITS[-1]), "clock_mhz": (1, 1000),
+    "drains": (1, 4096), "distributed_depth": (0, MAX_DISTRIBUTED_DEPTH), "bus_bits": (BUS_BITS[0], BUS_BITS[-1]), "clock_mhz": (1, 1000),
     **{f"{kind}_bytes": (0 if kind == "psum" else 1, MAX_BANK_BYTES) for kind in BANKS},
     **{f"{kind}_depth": (0 if kind == "psum" else 1, MAX_BANK_DEPTH) for kind in BANKS}}
 ARRAY_AXES = ("rows", "cols", "lanes", "precision", "accumulator_bits", "multiplier", "accumulate", "drains", "output_multiplier",
-              "chaining", "bus_bits", "clock_mhz")
+              "distributed_depth", "chaining", "bus_bits", "clock_mhz")
 """In the order of the enumeration: the last varies fastest, so that points which share layer searches are neighbours."""
 BANK_AXES = tuple(f"{kind}_{unit}" for kind in BANKS for unit in ("bytes", "depth"))
 AXES = (*ARRAY_AXES, *BANK_AXES)

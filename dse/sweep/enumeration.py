@@ -18,7 +18,7 @@ from dse.sweep.constraints import RESOURCES
 from dse.sweep.expression import Expression
 from dse.sweep.family import Family, bank_shapes, bank_sizes, fixed_block_rams
 from dse.sweep.workload import Workload
-from hdl.design import MIN_DSP_PRODUCT_BITS, Design, Multiplier, parse_precision
+from hdl.design import Design, Multiplier, parse_precision
 from hdl.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 MAX_POINTS = 20_000_000
 OPTIONS = ("rows", "cols", "lanes", "weight_bits", "activation_bits", "accumulator_bits", "multiplier", "accumulate", "drains",
-           "output_multiplier", "chaining", "bus_bits", "clock_mhz")
+           "output_multiplier", "distributed_depth", "chaining", "bus_bits", "clock_mhz")
 LOGIC, BLOCK_RAMS = "logic", "block_rams"
 BITS = ("weight_bits", "activation_bits")
 BOARD_NAMES = tuple(f"usable_{name}" for name in RESOURCES)
@@ -127,18 +127,19 @@ class Enumerator:
             case "accumulator_bits":
                 return [self.workload.accumulator_bits(env["weight_bits"], env["activation_bits"])]
             case "multiplier":
-                product = max(2, env["weight_bits"]) + env["activation_bits"] + 1
-                return [str(Multiplier.DSP if product >= MIN_DSP_PRODUCT_BITS else Multiplier.LUT)]
+                family = self.board.device.family
+                in_dsps = env["usable_dsps"] > 0 and Design.fits_dsp(family, env["weight_bits"], env["activation_bits"])
+                return [str(Multiplier.DSP if in_dsps else Multiplier.LUT)]
             case "bus_bits":
                 return [self.board.default_bus_bits(env["clock_mhz"])]
             case "clock_mhz":
                 return [self.board.clock_mhz.value]
         return [{"lanes": 1, "precision": "w8a8", "accumulate": "tree", "drains": 1, "output_multiplier": "serial",
-                 "chaining": False}[name]]
+                 "distributed_depth": 0, "chaining": False}[name]]
 
     def _add_family(self, env: dict[str, Any]) -> None:
         try:
-            base = smallest_banks({name: env[name] for name in OPTIONS})
+            base = smallest_banks({"family": self.board.device.family, **{name: env[name] for name in OPTIONS}})
         except InputError as error:
             option = (error.where or "").removeprefix("design.")
             value = f" ({error.value!r})" if error.has_value else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boards.primitives import Family as DeviceFamily
 from boards.schema import Board
 from dse.schedule.explore import BANKS
 from dse.sweep.axis import MAX_BANK_BYTES
@@ -47,7 +48,7 @@ class Family:
         return np.stack([bank_shapes(self.design, kind, self.banks[:, at])[0] for at, kind in enumerate(BANKS)], axis=1)
 
     def block_rams(self) -> Integers:
-        """(n,) 18-Kb block RAMs: ``Design.block_rams`` of every point."""
+        """(n,) block RAMs: ``Design.block_rams`` of every point."""
         rams = [bank_shapes(self.design, kind, self.banks[:, at])[1] for at, kind in enumerate(BANKS)]
         return fixed_block_rams(self.design) + np.sum(rams, axis=0)
 
@@ -66,7 +67,7 @@ def bank_sizes(row: Any) -> dict[str, int]:
 
 
 def fixed_block_rams(design: Design) -> int:
-    """18-Kb block RAMs that are not banks of data."""
+    """Block RAMs that are not banks of data."""
     return design.bank_rams("parameter") + design.bank_rams("program")
 
 
@@ -82,15 +83,15 @@ def bank_shapes(design: Design, kind: str, sizes_bytes: Integers) -> tuple[Integ
         if not (0 if kind == "psum" else 1) <= size <= MAX_BANK_BYTES:
             depths[at] = -1
         elif size:
-            depths[at], blocks = _shape(width, size * 8 // (count * width))
+            depths[at], blocks = _shape(width, size * 8 // (count * width), design.family, design.distributed_depth)
             rams[at] = blocks * count
     return depths[back], rams[back]
 
 
 @lru_cache(maxsize=1 << 16)
-def _shape(width_bits: int, entries: int) -> tuple[int, int]:
+def _shape(width_bits: int, entries: int, family: DeviceFamily, distributed_depth: int) -> tuple[int, int]:
     """(depth, blocks) of one bank; (-1, 0) for one that cannot be."""
     if not 1 <= entries <= MAX_BANK_DEPTH:
         return -1, 0
-    shape = ram_shape(width_bits, entries)
+    shape = ram_shape(width_bits, entries, family=family, distributed_depth=distributed_depth)
     return (shape.depth, shape.blocks) if shape.depth <= MAX_BANK_DEPTH else (-1, 0)

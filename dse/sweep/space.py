@@ -22,7 +22,8 @@ from dse.sweep.pareto import DEFAULT_GOALS, Goal
 from dse.sweep.workload import Workload
 from hdl.design import Design
 from hdl.errors import InputError, nearest
-from hdl.ram import WIDTHS_18KB
+from hdl.family import block_ram
+from hdl.ram import block_ram_depths
 
 MAX_CONDITIONS = 100
 
@@ -51,6 +52,7 @@ class SpaceFile(BaseModel):
     accumulate: Any = None
     drains: Any = None
     output_multiplier: Any = None
+    distributed_depth: Any = None
     chaining: Any = None
     input_bytes: Any = None
     input_depth: Any = None
@@ -153,7 +155,6 @@ def _check_names(axes: Mapping[str, Axis], conditions: Sequence[Expression], whe
 
 ROWS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 COLS = (*ROWS, 96, 128, 192, 256)
-DEPTHS = (*sorted(WIDTHS_18KB), 32768, 65536)
 LARGE_BLOCK_RAMS, HUGE_BLOCK_RAMS = 64, 512
 """A board with so many (of 18 Kb) has room for many more arrays and splits: fewer values are tried, so that a sweep takes about as long."""
 HUGE_SIDES = (1, 2, 4, 8, 16, 32, 48, 64)
@@ -168,22 +169,25 @@ def default_space(board: Board, precisions: Sequence[str] = ("w8a8",), *, constr
     constraints = constraints or Constraints()
     room = usable(constraints.applied_to(board))["block_rams"]
     large, huge = room >= LARGE_BLOCK_RAMS, room >= HUGE_BLOCK_RAMS
+    depths = [*block_ram_depths(board.device.family), 32768, 65536]
     several = [_drains_of_a_lane(count) for count in (2, 4)]
-    # The width of a bank is at least this; a block RAM reads 36 bits a cycle.
+    port = block_ram(board.device.family).port_bits  # that a block RAM reads a cycle
+    # The width of a bank is at least this.
     widths = {kind: f"max(cols * {kind}_bits, bus_bits // 2 + 1)" for kind in ("weight", "activation")}
     return Space.from_dict({
         "rows": list(HUGE_SIDES if huge else ROWS), "cols": [*HUGE_SIDES, 128] if huge else list(COLS),
         "lanes": [1, 2, 4, 8] if huge else [1, 2, 3, 4, 6, 8] if large else list(range(1, 9)),
         "precision": list(precisions), "drains": ["lanes", *several] if large else [1, "lanes", *several],
         "output_multiplier": ["serial", "dsp"],
-        "input_depth": list(DEPTHS[::2] if huge else DEPTHS), "weight_depth": list(DEPTHS[::2]) if large else list(DEPTHS),
-        "output_depth": [512, 2048] if large else [512, 1024, 2048, 4096, 8192],
+        "input_depth": depths[::2] if huge else depths, "weight_depth": depths[::2] if large else depths,
+        "output_depth": [512, 2048] if large else [*depths[:2], 2048, 4096, 8192],
         "psum_depth": [0, 512, 4096] if large else [0, 512, 1024, 2048, 4096, 8192],
         "where": [
-            "rows * cols * lanes <= (usable_dsps if weight_bits + activation_bits >= 8 else usable_luts)",
+            "rows * cols * lanes <= (usable_dsps if usable_dsps and weight_bits + activation_bits >= 8 else usable_luts)",
             "weight_bits + activation_bits == 2 or cols <= 128",
             "output_multiplier == 'serial' or activation_bits > 1",
-            f"rows * (({widths['weight']} + 35) // 36) + lanes * (({widths['activation']} + 35) // 36 + 1) + 2 <= usable_block_rams",
+            f"rows * (({widths['weight']} + {port - 1}) // {port}) + lanes * (({widths['activation']} + {port - 1}) // {port} + 1) + 2 "
+            "<= usable_block_rams",
             "dsps <= usable_dsps", "luts <= usable_luts", "ffs <= usable_ffs", "block_rams <= usable_block_rams"],
         "constraints": constraints.model_dump(exclude_none=True)}, where=f"default space of {board.name}")
 
