@@ -10,46 +10,62 @@ import numpy as np
 from dse.schedule.axes import Floats, Sizes
 from dse.schedule.closed_form import Run
 from dse.schedule.explore import tiling_blocks
-from dse.schedule.factors import Block
-from dse.schedule.kernel import KernelGrid, library
+from dse.schedule.kernel import KernelGrids, library
+from dse.schedule.phase_kinds import Structure
+from dse.schedule.tiling import Tiling
 
-MOST = 1 << 18
-"""Tilings of a grid, if its row and column cuts are no more."""
-SMALL = 1 << 13
-"""The same with NumPy: what a processor's cache holds."""
+MOST = 1 << 15
+"""Tilings of a grid, if its row and column cuts are no more: few enough for a processor's cache."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Every channel cut from ``first`` on of a block of tilings, with every row and column cut.
+    """Tilings of one structure: every one of some channel cuts with every row and column cut.
 
-    ``cycles``, ``beats_read``: shape (channel cuts, row cuts, column cuts); ``beats_written``: (channel cuts, 1, 1), for it depends on
-    nothing else. Whole numbers.
+    ``channels``: shape (channel cuts, 3), ``ts``, ``tk``, ``tc`` of each; ``rows``, ``columns``: ``ty``, ``tx``. ``cycles`` and
+    ``beats_read``: shape (channel cuts, row cuts, column cuts); ``beats_written``: (channel cuts, 1, 1), for it depends on nothing else.
+    Whole numbers.
     """
 
-    block: Block
-    first: int
+    structure: Structure
+    channels: Floats
+    rows: Floats
+    columns: Floats
     cycles: Floats
     beats_read: Floats
     beats_written: Floats
 
+    def tiling(self, channel: int, row: int, column: int) -> Tiling:
+        ts, tk, tc = self.channels[channel].astype(int).tolist()
+        return Tiling(ts=ts, tk=tk, tc=tc, ty=int(self.rows[row]), tx=int(self.columns[column]), order=self.structure.order,
+                      resident=self.structure.resident)
+
 
 def evaluate_grids(run: Run, sizes: Sizes = Sizes.EVEN, *, compiled: bool = True) -> Iterator[Grid]:
-    """All tilings of a layer on a design, in grids of up to ``MOST``; ``compiled``: by the compiled kernel, where there is a compiler.
+    """All tilings of a layer on a design, in grids of about ``MOST``; ``compiled``: by the compiled kernel, where there is a compiler.
 
-    As exact as :class:`dse.schedule.closed_form.ClosedForm`, by either way. The banks of the design do not matter.
+    As exact as :class:`dse.schedule.closed_form.ClosedForm`, either way. The banks of the design do not matter.
     """
     kernel = library(build=True) if compiled else None
+    if kernel is None:
+        yield from _by_numpy(run, sizes)
+        return
+    grids = KernelGrids(kernel, run, sizes)
+    for part in grids.parts:
+        for start in range(0, len(part.channels), step := _step(len(part.ys) * len(part.xs))):
+            channels = part.channels[start:start + step]
+            yield Grid(part.structure, channels[:, :3], part.ys[:, 0], part.xs[:, 0], *grids.evaluate(part, channels))
+
+
+def _by_numpy(run: Run, sizes: Sizes) -> Iterator[Grid]:
     for block in tiling_blocks(run, sizes):
-        count, shape = len(block.channels.ts), (len(block.y.size), len(block.x.size))
-        step = max(1, (SMALL if kernel is None else MOST) // (shape[0] * shape[1]))
-        grid = None if kernel is None else KernelGrid(kernel, run, block.structure, block.channels, block.y, block.x)
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            if grid is not None:
-                yield Grid(block, start, *grid.figures(start, stop))
-                continue
-            form = block.grid(start, stop)
-            cycles, read = (np.broadcast_to(values, (stop - start, shape[0] * shape[1])).reshape(-1, *shape)
+        c, y, x = block.channels, block.y.size, block.x.size
+        for start in range(0, len(c.ts), step := _step(len(y) * len(x))):
+            form, channels = block.grid(start, start + step), np.stack([c.ts, c.tk, c.tc], axis=1)[start:start + step]
+            cycles, read = (np.broadcast_to(values, (len(channels), len(y) * len(x))).reshape(-1, len(y), len(x))
                             for values in (form.cycles, form.beats_read))
-            yield Grid(block, start, cycles, read, np.broadcast_to(form.stored_beats, (stop - start, 1))[:, :, None])
+            yield Grid(block.structure, channels, y, x, cycles, read, np.broadcast_to(form.stored_beats, (len(channels), 1))[:, :, None])
+
+
+def _step(pixels: int) -> int:
+    return max(1, MOST // pixels)

@@ -286,24 +286,43 @@ class KernelSearch:
         return result
 
 
-# -- the grid ----------------------------------------------------------------------------------------------------------
+# -- grids -------------------------------------------------------------------------------------------------------------
 
 
-class KernelGrid:
-    """Exact figures of the tilings of one structure, as :class:`dse.schedule.closed_form.ClosedForm` has them."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The tilings of one structure: tables of its channel, row and column cuts."""
 
-    def __init__(self, kernel: ctypes.CDLL, run: Run, structure: Structure, channels: ChannelCuts, y: SpatialCuts, x: SpatialCuts) -> None:
-        self._kernel, self._constants, self._structure = kernel, _constants(run), _flattened(structure)
-        self._programs = program_tables(run.design, run.layer).of(structure, run.grouping.count > 1)
-        self._channels, self._y, self._x = _channel_table(channels), _spatial_table(y), _spatial_table(x)
+    structure: Structure
+    channels: Floats
+    ys: Floats
+    xs: Floats
 
-    def figures(self, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
-        """(cycles, beats read, beats written) of channel cuts ``start`` to ``stop`` with all row and column cuts: the first two of shape
-        (channels, rows, columns), the last (channels, 1, 1)."""
-        channels = self._channels[start:stop]
-        shape = len(channels), len(self._y), len(self._x)
+
+@lru_cache(maxsize=64)
+def _parts(array: Design, lanes: int, layer: Layer, sizes: Sizes) -> tuple[Part, ...]:
+    tables = _tables(array, lanes, layer, sizes)
+
+    channels = [np.ascontiguousarray(tables.channels[tables.channels[:, -1] == tiled]) for tiled in range(8)]
+    ys, xs = ([np.ascontiguousarray(table[(table[:, 1] > 1) == several]) for several in (False, True)] for table in (tables.ys, tables.xs))
+    return tuple(Part(structure, channels[int(flat[0])], ys["Y" in structure.loops], xs["X" in structure.loops])
+                 for structure, flat in zip(tables.plan.structures, tables.plan.flat, strict=True))
+
+
+class KernelGrids:
+    """Exact figures of all tilings of a layer, structure by structure, as :class:`dse.schedule.closed_form.ClosedForm` has them."""
+
+    def __init__(self, kernel: ctypes.CDLL, run: Run, sizes: Sizes) -> None:
+        self._kernel, self._constants, self._grouped = kernel, _constants(run), run.grouping.count > 1
+        self._programs = program_tables(run.design, run.layer)
+        self.parts = _parts(array_alone(run.design), run.design.lanes, run.layer, sizes)  # in the order of explore.py's blocks
+
+    def evaluate(self, part: Part, channels: Floats) -> tuple[Floats, Floats, Floats]:
+        """(cycles, beats read, beats written) of ``channels`` (some of the part's) with all row and column cuts: two of shape (channels,
+        rows, columns), then (channels, 1, 1)."""
+        shape = len(channels), len(part.ys), len(part.xs)
         cycles, read, written = np.empty(shape), np.empty(shape), np.empty((shape[0], 1, 1))
-        tables = channels, self._y, self._x, self._structure, self._programs
+        tables = channels, part.ys, part.xs, _flattened(part.structure), self._programs.of(part.structure, self._grouped)
         arrays = (self._constants, np.array(shape, np.int64), *tables, cycles, read, written)
         self._kernel.nearmac_grid(*(_at(array) for array in arrays))
         return cycles, read, written
