@@ -37,6 +37,7 @@ def run(request: Request) -> int:
         progress.stage("preparing the sweep")  # before the imports, so that something is there at once
         from dse.sweep.run import sweep
         from dse.workload.load import load_workload
+        from sim.errors import SimulationError, ToolError
 
         workload = load_workload(request.workload)
         space = _space(request.space)
@@ -46,8 +47,9 @@ def run(request: Request) -> int:
         try:
             report = sweep(workload, boards, space, request.out, precisions=precisions, workers=request.workers,
                            scheduler=request.scheduler, verify=request.verify, resume=request.resume, progress=progress.count,
-                           notify=progress.notify, stage=progress.stage)
-        except KeyboardInterrupt:
+                           notify=progress.notify, stage=progress.stage,
+                           verified=lambda entry: progress.notify(f"verified {entry}"))
+        except (KeyboardInterrupt, SimulationError, ToolError):
             if progress.total:
                 progress.notify(f"{progress.done:,} of {progress.total:,} points are kept in {request.out}; "
                                 "the same command with --resume goes on")
