@@ -47,6 +47,7 @@ def run(request: Request) -> int:
         from dse.sweep.space import Space
         from dse.workload.load import load_workload
         from dse.workload.network import Network
+        from sim.errors import SimulationError, ToolError
 
         workload = load_workload(request.workload, input_shapes=request.input_shapes)
         if isinstance(workload, Network):
@@ -60,8 +61,9 @@ def run(request: Request) -> int:
         try:
             report = sweep(workload, boards, space, request.out, precisions=precisions, workers=request.workers,
                            scheduler=request.scheduler, verify=request.verify, resume=request.resume, progress=progress.count,
-                           notify=progress.notify, stage=progress.stage)
-        except KeyboardInterrupt:
+                           notify=progress.notify, stage=progress.stage,
+                           verified=lambda entry: progress.notify(f"verified {entry}"))
+        except (KeyboardInterrupt, SimulationError, ToolError):
             if progress.total:
                 progress.notify(f"{progress.done:,} of {progress.total:,} points are kept in {request.out}; "
                                 "the same command with --resume goes on")

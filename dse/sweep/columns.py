@@ -45,7 +45,8 @@ COLUMNS: dict[str, Column] = {
     "feasible": Column(TRUTH, "", "fits the board, maps every layer and keeps to the constraints"),
     "reason": Column(TEXT, "", "why not: what is exceeded and by how much, or which layer cannot be mapped", True),
     "limiting": Column(TEXT, "", "the same in a word: a resource, external_memory, min_fps, max_mb_s, tiling or unsupported", True),
-    "miss": Column(REAL, "", "by how much it misses, in relation to what is allowed (0.25: a quarter too much)", True),
+    "miss": Column(REAL, "", "by how much it misses, in relation to what is allowed (0.25: a quarter too much); where no tile fits, in "
+                             "block RAMs, in relation to those of the design", True),
     "cycles": Column(LONG, "cycles", "whole workload, layer after layer, each as often as the network has it", True),
     "seconds": Column(REAL, "s", "cycles at the core clock", True),
     "fps": Column(REAL, "1/s", "complete runs of the workload a second", True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from boards.figures import Percent, Trust
 from boards.schema import Board
+from dse.schedule.explore import BANKS, Missing
+from hdl.design import Design
+from hdl.ram import ram_shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 RESOURCES = ("dsps", "block_rams", "luts", "ffs")
 """In the order in which their excess is told."""
 ESTIMATES = ("luts", "ffs")
+TILING = "tiling"
+"""What limits a point whose banks hold no tile of some layer."""
 SHOWN = ("rows", "cols", "lanes", "precision", "drains", "chaining", "input_bytes", "weight_bytes", "output_bytes", "psum_bytes",
          "bus_bits", "clock_mhz")
 
@@ -50,6 +55,21 @@ def describe_excess(resource: str, used: int, usable: int) -> str:
     """``"block_rams: 40 of 32 usable (8 too many)"``."""
     estimate = "estimate, " if resource in ESTIMATES else ""
     return f"{resource}: {used} of {usable} usable ({estimate}{used - usable} too many)"
+
+
+def describe_missing(design: Design, depths: Sequence[int], missing: Missing) -> tuple[str, float]:
+    """(why no tile fits, by how much): of all banks that are too small together, the block RAMs that they would have to have more, in
+    relation to those of the whole design. ``depths``: of its input, weight, output and psum banks. Not a number where no bank is too
+    small."""
+    def blocks(kind: str, entries: int) -> int:
+        return design.bank_count(kind) * ram_shape(
+            design.bank_width_bits(kind), entries, family=design.family, distributed_depth=design.distributed_depth).blocks if entries else 0
+
+    if not missing.banks:
+        return str(missing), float("nan")
+    more = sum(blocks(kind, need) - blocks(kind, there) for kind, need, there in missing.banks)
+    present = design.bank_rams("parameter") + design.bank_rams("program") + sum(map(blocks, BANKS, depths))
+    return f"{missing} ({more} block RAM{'s' if more != 1 else ''} more, beside {present})", more / present
 
 
 def describe_slow(fps: float, least: float) -> str:
@@ -123,5 +143,6 @@ def explain_none(summary: Summary) -> str:
     if summary.nearest is not None:
         row = summary.nearest
         lines.append(f"The nearest point, {row['index']} on {row['board']}: " + " ".join(f"{name}={row[name]}" for name in SHOWN))
-        lines.append(f"  misses by {row['reason']}" if row["miss"] is not None else f"  cannot be mapped: {row['reason']}")
+        mapped = row["miss"] is not None and row["limiting"] != TILING
+        lines.append(f"  misses by {row['reason']}" if mapped else f"  cannot be mapped: {row['reason']}")
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from dse.schedule.tiling import Tiling
 from dse.sweep.arrays import to_arrow, to_texts
 from dse.sweep.chaining import SAVINGS, savings, ways
 from dse.sweep.columns import COLUMNS, SCHEMA, TEXT
-from dse.sweep.constraints import RESOURCES, Constraints, describe_excess, describe_slow, describe_traffic
+from dse.sweep.constraints import RESOURCES, TILING, Constraints, describe_excess, describe_missing, describe_slow, describe_traffic
 from dse.sweep.family import Family
 from dse.sweep.workload import Workload
 from hdl.design import Design
@@ -66,10 +66,10 @@ class _Verdicts:
 
 @dataclass(frozen=True)
 class _Totals:
-    """Sums over the layers for n bank configurations, 0 where there is a reason in ``reasons`` (by row: limiting, text)."""
+    """Sums over the layers for n bank configurations, 0 where there is a reason in ``reasons`` (by row: limiting, text, miss)."""
 
     figures: dict[str, Integers]
-    reasons: dict[int, tuple[str, str]]
+    reasons: dict[int, tuple[str, str, float]]
 
 
 def evaluate_family(family: Family, workload: Workload, board: Board, constraints: Constraints | None = None,
@@ -215,8 +215,8 @@ def _map(family: Family, workload: Workload, board: Board, objective: Objective,
     # What the layers' mappings do not depend on is left out, so that families share them.
     design = design_with_depths(family.design.with_(clock_mhz=100.0, counters=True), LEAST_DEPTHS)
     totals = _totals(design, workload, timing, objective, depths.shape, depths.tobytes())
-    for row, (limiting, reason) in totals.reasons.items():
-        verdicts.refuse(int(mapped[row]), limiting, reason)
+    for row, why in totals.reasons.items():
+        verdicts.refuse(int(mapped[row]), *why)
     return totals
 
 
@@ -225,17 +225,19 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
     """``data``: the depths, (n, 4) of int64. Each distinct layer is searched once; a configuration is out with its first failing layer."""
     depths = np.frombuffer(data, np.int64).reshape(shape)
     figures = {name: np.zeros(len(depths), np.int64) for name in TOTALS}
-    reasons: dict[int, tuple[str, str]] = {}
+    reasons: dict[int, tuple[str, str, float]] = {}
     by_layer: dict[Layer, dict[str, Integers]] = {}
     alive = np.arange(len(depths))
     for layer, (name, repeat) in _distinct(workload).items():
         try:
             best = LayerSpace(design, layer, TILE_SIZES).best(depths[alive], timing, objective)
         except InputError as error:
-            reasons |= {int(row): ("unsupported", f"layer {name}: {error.what}") for row in alive}
+            reasons |= {int(row): ("unsupported", f"layer {name}: {error.what}", np.nan) for row in alive}
             alive = alive[:0]
             break
-        reasons |= {int(alive[row]): ("tiling", f"layer {name}: {reason}") for row, reason in best.reasons.items()}
+        for row, missing in best.reasons.items():
+            text, miss = describe_missing(design, depths[alive[row]].tolist(), missing)
+            reasons[int(alive[row])] = TILING, f"layer {name}: {text}", miss
         for figure in TOTALS:
             figures[figure][alive] += getattr(best, figure) * repeat
         if design.chaining:

@@ -76,7 +76,8 @@ class SweepReport:
 def sweep(workload: Network | Layer | Workload, boards: Sequence[Board], space: Space | None, out: str | Path, *,
           precisions: Sequence[str] = (), workers: int = 1, scheduler: str | None = None, verify: int = 0, resume: bool = False,
           progress: Callable[[int, int], None] | None = None, notify: Callable[[str], None] | None = None,
-          stage: Callable[[str], None] | None = None, chunk_points: int = CHUNK_POINTS, chunk_families: int | None = None) -> SweepReport:
+          stage: Callable[[str], None] | None = None, verified: Callable[[Verification], None] | None = None,
+          chunk_points: int = CHUNK_POINTS, chunk_families: int | None = None) -> SweepReport:
     """Evaluate every point of ``space`` on every board, and write the results into ``out``: the same bytes for the same inputs.
 
     Parameters
@@ -87,13 +88,13 @@ def sweep(workload: Network | Layer | Workload, boards: Sequence[Board], space: 
     verify: points of the front to simulate, each on one layer.
     resume: go on where an interrupted sweep of the same inputs stopped, or read a complete one; in a new directory, begin.
     progress: called with the points that are done and all points. notify: called with remarks. stage: called with
-        what comes after the evaluation, when it begins.
+        what comes after the evaluation, when it begins. verified: called with each simulated point, when it is done.
     chunk_points, chunk_families: most of either in a part, which is what an interrupt costs.
 
     Raises
     ------
     InputError: an input is wrong; ``out`` holds something else (:class:`SweepDirectory`); the space has no points.
-    SimulationError: workers died again and again.
+    SimulationError: workers died again and again. SchedulerLost: the scheduler went away. What is finished is kept, for ``resume``.
     """
     spaces = _spaces(boards, space, precisions or _own_precision(workload, space))
     listed, host = _layers(workload)
@@ -117,7 +118,11 @@ def sweep(workload: Network | Layer | Workload, boards: Sequence[Board], space: 
         return report
     if stage:
         stage("verifying")
-    found = verify_front(report.front, listed, boards, report.mapping, verify, notify=notify)
+    found: list[Verification] = []
+    for entry in verify_front(report.front, listed, boards, report.mapping, verify, notify=notify):
+        found.append(entry)
+        if verified:
+            verified(entry)
     return SweepReport(**{**vars(report), "verifications": tuple(found)})
 
 

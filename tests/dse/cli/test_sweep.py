@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dse.sweep.chunks
+import dse.sweep.evaluate
 import dse.sweep.verify
 from dse.cli.main import run
 from dse.cli.sweep_tables import front_table, fronts
@@ -112,7 +113,8 @@ def test_long_fronts_are_shown_from_end_to_end():
     groups = fronts(rows, ["b", "a"])
     assert [(group[0]["board"], len(group)) for group in groups] == [("b", 50), ("a", 50)]
     full = {"rows": 1, "cols": 2, "lanes": 3, "clock_mhz": 50.0, "fps": 1.0, "external_bytes": 5, "external_mb_s": 1.0, "dsps": 1,
-            "block_rams": 2, "luts": 3, "bound": "drain", **{f"{kind}_bytes": 0 for kind in ("input", "weight", "output", "psum")}}
+            "block_rams": 2, "luts": 3, "bound": "drain", "chaining": False, "kept_tensors": 0,
+            **{f"{kind}_bytes": 0 for kind in ("input", "weight", "output", "psum")}}
     table = front_table([{**row, **full} for row in groups[0]], 10)
     assert table.title == "Pareto front of b, w8a8 at 50 MHz: 50 points, 10 of them here, all in pareto.csv"
     points = list(table.columns[0].cells)
@@ -160,15 +162,17 @@ def test_verify(done, space, capsys, monkeypatch):
     monkeypatch.setattr(dse.sweep.verify, "simulate", lambda *args, simulate=dse.sweep.verify.simulate, **options:
                         simulate(*args, **{**options, "engine": "amaranth"}))
     assert run(arguments(space, done["out"], "--resume", "--verify", "1")) == 0
-    assert re.search(r"^verified: point \d+ on .*, small: [0-9,]+ cycles and [0-9,]+ bytes as predicted, bits exact \(amaranth\)$",
-                     capsys.readouterr().out, re.MULTILINE)
+    captured = capsys.readouterr()
+    line = r"point \d+ on .*, small: [0-9,]+ cycles and [0-9,]+ bytes as predicted, bits exact \(amaranth\)"
+    assert re.search(rf"^verified: {line}$", captured.out, re.MULTILINE)
+    assert re.search(rf"^nearmac: verified {line}$", captured.err, re.MULTILINE)  # at once
 
     class Off(LayerSpace):
         def best(self, *args):
             right = super().best(*args)
             return replace(right, cycles=right.cycles + 1)
 
-    monkeypatch.setattr(dse.sweep.verify, "LayerSpace", Off)
+    monkeypatch.setattr(dse.sweep.evaluate, "LayerSpace", Off)
     assert run(arguments(space, done["out"], "--resume", "--verify", "1")) == 1
     captured = capsys.readouterr()
     assert "MISMATCH" in captured.out

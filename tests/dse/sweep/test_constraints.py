@@ -69,7 +69,13 @@ def test_message_when_nothing_can_be_mapped():
     parts = [evaluate_family(family, deep, BOARD) for family in small.enumerate(BOARD, deep).families]
     lines = explain_none(summarise(parts)).splitlines()
     assert lines[:2] == ["The one point is not feasible. Removed by:", "  tiling: 1 point"]
-    assert lines[3].startswith("  cannot be mapped: layer fc: no tile fits the ")
+    design = next(iter(small.enumerate(BOARD, deep).families)).point(0)
+    grown = design.with_(weight_bytes=2 * 4096 * 4, input_bytes=2048 * 4)  # 4096 and 2048 entries of 4 bytes
+    more = grown.block_rams - design.block_rams
+    assert lines[3] == ("  cannot be mapped: layer fc: no tile fits the weight and input banks: the closest needs 4096 weight entries of "
+                        f"512, 2048 input entries of 512 ({more} block RAMs more, beside {design.block_rams})")
+    (row,) = parts[0].to_pylist()
+    assert row["miss"] == more / design.block_rams
 
 
 def test_message_without_points():

@@ -18,6 +18,7 @@ import pytest
 import dse.sweep.chunks
 from boards.errors import InputError
 from boards.loader import load_board
+from dse.sweep.distributed import SchedulerLost
 from dse.sweep.evaluate import evaluate_family
 from dse.sweep.space import Space
 from tests.dse.sweep.example import BOARDS, SPACE, contents, run_example, workload
@@ -181,6 +182,37 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(undisturbed, tmp_pat
         run_example(tmp_path / "out", scheduler=cluster.scheduler_address, progress=kill_one)
         assert killed
     assert contents(tmp_path / "out") == undisturbed[2]
+
+
+SCHEDULER = """
+import sys, time, distributed
+cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
+                                   host="127.0.0.1", dashboard_address=None)
+print(cluster.scheduler_address, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_scheduler_that_dies_is_one_message_and_what_is_finished_goes_on(undisturbed, tmp_path, capfd):
+    """Scheduler and worker are one process, which is killed in the middle."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", SCHEDULER]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        address = process.stdout.readline().strip()
+
+        def kill(done: int, total: int) -> None:
+            if 0 < done < total and process.poll() is None:
+                process.kill()
+
+        with pytest.raises(SchedulerLost) as caught:
+            run_example(out, scheduler=address, progress=kill)
+    assert str(caught.value) == f"the scheduler at {address} is gone: the connection to it was lost"
+    assert capfd.readouterr() == ("", "")  # none of the client's own words
+    assert 0 < chunk_files(out) < 16 and not (out / "sweep.json").exists()
+    remarks: list[str] = []
+    run_example(out, resume=True, notify=remarks.append)
+    assert len(remarks) == 1 and remarks[0].endswith(" of 128 points are there already")
+    assert contents(out) == undisturbed[2]
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------
