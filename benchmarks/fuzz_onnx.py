@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ if str(ROOT) not in sys.path:
 
 CHUNK = 500
 SLOW_S = 10.0
+MEMORY_BYTES = 3 << 30  # of a child: what takes more is a bomb
 EDGES = (0, 1, -1, 2, 3, 127, 255, 4096, 65536, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 62) - 1, -(1 << 62))
 
 
@@ -314,11 +316,14 @@ def attempt(data: bytes, path: Path) -> str:
     except InputError as error:
         text = str(error)
         assert text and "\n" not in text and len(text) < 4000, text
+        assert "bad_alloc" not in text, text
         return "refused"
     return "read"
 
 
-def run_chunk(seeds: range, queue) -> None:
+def run_chunk(seeds: range, queue, memory_bytes: int | None = None) -> None:
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     originals = models()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
@@ -342,7 +347,7 @@ def campaign(first: int, count: int, report: Callable[[str], None] = print) -> C
     context = multiprocessing.get_context("spawn")
     while at < last:
         queue = context.SimpleQueue()
-        process = context.Process(target=run_chunk, args=(range(at, min(at + CHUNK, last)), queue))
+        process = context.Process(target=run_chunk, args=(range(at, min(at + CHUNK, last)), queue, MEMORY_BYTES))
         process.start()
         begun = at
         while process.is_alive() or not queue.empty():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boards.errors import InputError
 from dse.workload.onnx_import.graph import Graph
 from dse.workload.onnx_import.reading import tensor_array
+from dse.workload.onnx_import.schema import check_nodes
 from dse.workload.onnx_import.surrogates import surrogate
 from dse.workload.operators import MAX_RANK, unknown
 
@@ -75,6 +76,7 @@ def _prepared(graph: Graph, given: Mapping[str, Sequence[int]]) -> ModelProto:
         if domain != "ai.onnx" or "" not in imported:
             model.opset_import.add(domain=domain, version=1)
     nodes = [surrogate(node.proto) or node.proto for node in graph.nodes]
+    check_nodes(nodes, {entry.domain: entry.version for entry in model.opset_import}, graph.path)
     constants = [(node, attribute.t) for node in nodes if node.op_type == "Constant" and len(node.output) == 1
                  for attribute in node.attribute if attribute.name == "value" and attribute.HasField("t")]
     lifted = {id(node) for node, _ in constants}
