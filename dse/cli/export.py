@@ -17,9 +17,10 @@ def export(
         "The file; for several layers as Timeloop problems, which are a file each, a new or empty directory."))],
     layer: opt.LayerName = None,
     precision: opt.Precision = None,
+    input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:
     """Write a network or a layer in the format of another tool, so that a result can be checked there; say what the format lacks."""
     from dse.cli.exporting import run
 
-    return run(workload, layer, precision, format, out, json=json)
+    return run(workload, layer, precision, format, out, json=json, input_shapes=opt.parse_input_shapes(input_shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from boards.errors import InputError
@@ -16,10 +17,11 @@ from dse.workload.operators import unknown
 from hdl.design import parse_precision
 
 
-def run(workload: str, layer_name: str | None, precision: str | None, format: str, out: str, *, json: bool) -> int:
+def run(workload: str, layer_name: str | None, precision: str | None, format: str, out: str, *, json: bool,
+        input_shapes: Mapping[str, Sequence[int]] | None = None) -> int:
     """Load, write, say what was written in another way; the exit status. Raises InputError."""
     bits = (None, None) if precision is None else parse_precision(precision)
-    found = load_workload(workload, *bits)
+    found = load_workload(workload, bits[0], bits[1], input_shapes)
     weight_bits, activation_bits = (bit or 8 for bit in bits)
     if isinstance(found, Network):
         print_remarks(found.remarks)
