@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from boards.primitives import FAMILIES, Family
+from boards.primitives import Family
 from hdl.choices import (
     BUS_BITS,
     ELEMENT_BITS,
@@ -18,8 +18,9 @@ from hdl.choices import (
 from hdl.choices import parse_array as parse_array  # part of what this module offers
 from hdl.choices import parse_precision as parse_precision
 from hdl.errors import InputError, nearest
-from hdl.family import DISTRIBUTED_WIDTHS, DSP_RULES, dsp_blocks, dsp_operand_bits
-from hdl.multiply import DSP_OPERAND_BITS, chunk_bits, dsp_chunks
+from hdl.family import DISTRIBUTED_WIDTHS, dsp_blocks, dsp_operand_bits
+from hdl.multiplier_checks import check_multiplier
+from hdl.multiply import chunk_bits, dsp_chunks
 from hdl.options import choice_option, enum_option, integer_option
 from hdl.ram import MIN_DISTRIBUTED_DEPTH, RamShape, ram_shape
 
@@ -111,7 +112,8 @@ class Design:
         integer_option("cols", self.cols, 1, MAX_COLS if self.is_xnor else MAX_MULTIPLIER_COLS)
         if self.chaining and not self.is_xnor:
             integer_option("cols", self.cols, 1, MAX_CHAINING_COLS)
-        self._check_multiplier()
+        check_multiplier(self)
+        self._check_accumulator()
         self._check_distributed()
         self._check_drains()
         self._check_signals()
@@ -324,28 +326,7 @@ class Design:
 
     # -- checks -------------------------------------------------------------------------------------------------------
 
-    def _check_multiplier(self) -> None:
-        if self.is_xnor:
-            if self.multiplier is not Multiplier.LUT:
-                raise InputError("w1a1 uses XNOR-popcount and no multiplier", where="design.multiplier",
-                                 value=str(self.multiplier), allowed="lut")
-            if self.accumulate is Accumulate.PER_COLUMN:
-                raise InputError("w1a1 counts all columns together", where="design.accumulate",
-                                 value=str(self.accumulate), allowed="tree")
-        elif self.multiplier is not Multiplier.LUT and not self.fits_dsp(self.family, self.weight_bits, self.activation_bits):
-            rule = DSP_RULES[self.family][-1]
-            narrow = f"under {rule.min_product} bits" if rule.min_product else f"of operands under {rule.min_a} bits"
-            raise InputError(
-                f"products of {self.weight_operand_bits} x {self.activation_operand_bits} bits are too narrow for a DSP block "
-                f"(synthesis keeps products {narrow} in LUTs)", where="design.multiplier", value=str(self.multiplier), allowed="lut")
-        elif self.multiplier is Multiplier.DSP_PAIR:
-            self._check_pairs()
-        if self.has_threshold_output and self.output_multiplier is not OutputMultiplier.SERIAL:
-            raise InputError("1-bit outputs use thresholds and no output multiplier", where="design.output_multiplier",
-                             value=str(self.output_multiplier), allowed="serial (nothing is built)")
-        if self.output_multiplier is OutputMultiplier.DSP and dsp_operand_bits(self.family)[1] < DSP_OPERAND_BITS:
-            raise InputError(f"the output stage multiplies by {DSP_OPERAND_BITS} bits, more than a DSP block of {self.family} takes",
-                             where="design.output_multiplier", value=str(self.output_multiplier), allowed="serial, lut")
+    def _check_accumulator(self) -> None:
         least = self.product_bits if not self.is_xnor else 2
         if self.accumulator_bits < least + 1:
             raise InputError(f"accumulator narrower than one product of {least} bits and a sign", where="design.accumulator_bits",
@@ -357,17 +338,6 @@ class Design:
         if weight_bits == activation_bits == 1:
             return False
         return dsp_blocks(family, max(2, weight_bits), activation_bits + 1) > 0
-
-    def _check_pairs(self) -> None:
-        wide, narrow = dsp_operand_bits(self.family)
-        if self.pair_operand_bits > wide or self.activation_operand_bits > narrow:
-            raise InputError(
-                f"two products of {self.precision} need a block of {self.pair_operand_bits} x {self.activation_operand_bits} bits, "
-                f"more than the {wide} x {narrow} of {FAMILIES[self.family].dsp}",
-                where="design.multiplier", value=str(self.multiplier), allowed="dsp, lut")
-        if self.rows % 2:
-            raise InputError("pairs of rows need an even number of them", where="design.rows", value=self.rows,
-                             allowed="even, with dsp_pair", suggestion=f"{self.rows + 1}, or multiplier: dsp")
 
     def _check_distributed(self) -> None:
         if not self.distributed_depth:

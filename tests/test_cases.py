@@ -187,7 +187,8 @@ def test_buffers_that_do_for_stride_1_do_for_stride_2(size, kernel):
 
 def extremes(layer: Layer, weight: int, activation: int) -> LayerTensors:
     ones = np.ones(layer.K, np.int64)
-    return LayerTensors(input=np.full((1, layer.C, layer.IY, layer.IX), activation), weight=np.full((layer.K, layer.C, layer.FY, layer.FX), weight),
+    return LayerTensors(input=np.full((1, layer.C, layer.IY, layer.IX), activation),
+                        weight=np.full((layer.K, layer.C, layer.FY, layer.FX), weight),
                         bias=0 * ones, multiplier=ones, shift=16 * ones)
 
 

@@ -36,8 +36,8 @@ def detail_tables(network: Network) -> list[RenderableType]:
 
 
 def layers_table(network: Network) -> Table:
-    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte", "line",
-                   title=f"{network.name}: layers that run on the array")
+    table = number_table("layer left", "operator left", "output", "MACs", "weights", "activations", "bits left", "bytes", "ops/byte",
+                         "line", title=f"{network.name}: layers that run on the array")
     numbers = {name: str(number) for number, line in enumerate(lines(network), start=1) for name in line}
     for node in network.array_operators:
         _row(table, node.name, operator_text(node), shape_text(node), node.macs, node.weights, node.activations, node.precision,

@@ -62,8 +62,10 @@ def describe_missing(design: Design, depths: Sequence[int], missing: Missing) ->
     relation to those of the whole design. ``depths``: of its input, weight, output and psum banks. Not a number where no bank is too
     small."""
     def blocks(kind: str, entries: int) -> int:
-        return design.bank_count(kind) * ram_shape(
-            design.bank_width_bits(kind), entries, family=design.family, distributed_depth=design.distributed_depth).blocks if entries else 0
+        if not entries:
+            return 0
+        shape = ram_shape(design.bank_width_bits(kind), entries, family=design.family, distributed_depth=design.distributed_depth)
+        return design.bank_count(kind) * shape.blocks
 
     if not missing.banks:
         return str(missing), float("nan")

@@ -13,7 +13,7 @@ from dse.schedule.graph import critical_path, graph_cycles, tile_graph
 from dse.schedule.predict import predict
 from dse.schedule.tiling import TilePlan
 
-DESIGNS, PER_DESIGN, SEED = 50, 4, 20261130
+DESIGNS, PER_DESIGN, SEED = 40, 5, 20261130
 
 
 @lru_cache(maxsize=1)
