@@ -42,7 +42,7 @@ def test_one_network(capsys):
     # 96 channels of 112x112 in, of 56x56 out, 864 weights, a byte each; 9 MACs an output.
     macs, size = 9 * 96 * 56 * 56, 96 * (112 * 112 + 56 * 56) + 864
     assert row.split() == ["block2.1.depthwise", "conv", "3x3", "s2", "g96", "+bn+relu6", "96x56x56", f"{macs:,}", "864",
-                           f"{96 * 56 * 56:,}", "w8a8", f"{size:,}", f"{2 * macs / size:.1f}"]
+                           f"{96 * 56 * 56:,}", "w8a8", f"{size:,}", f"{2 * macs / size:.1f}", "1"]  # of the first line of layers
     assert "The array does not compute host operators, and no cycle count or time includes them." in text
     add = next(line for line in text.splitlines() if line.startswith("block2.2.add"))
     assert add.split() == ["block2.2.add", "add", "24x56x56", "75,264", "150,528", "75,264"]
