@@ -44,7 +44,7 @@ def test_forms(name, written, expected):
     ("bus_bits", [32, 48], "f.yaml: axis[1]: not a bus width, got 48; allowed: 16, 32, 64, 128, 256; nearest: 32"),
     ("precision", ["w8a8", "w8a9"], "f.yaml: axis[1]: not a precision, got 'w8a9'; allowed: wNaM with N and M of 1, 2, 4, 8, 16; "
                                     "nearest: w8a8"),
-    ("multiplier", "DSP", "f.yaml: axis: not a choice, got 'DSP'; allowed: dsp, lut; nearest: dsp"),
+    ("multiplier", "DSP", "f.yaml: axis: not a choice, got 'DSP'; allowed: dsp, dsp_pair, lut; nearest: dsp"),
     ("multiplier", {"range": [1, 2]}, "f.yaml: axis: has no order, got {'range': [1, 2]}; allowed: a choice, or a list of some"),
     ("input_bytes", "8KB", "f.yaml: axis: unknown unit, got '8KB'; allowed: B, KiB (1024 bytes), MiB; nearest: 8KiB"),
     ("input_bytes", 0, "f.yaml: axis: out of range, got 0; allowed: 1 to 67108864"),
