@@ -19,8 +19,8 @@ WORKLOAD = Workload("w", (("first", Layer.conv(K=16, C=64, OY=8, OX=8, FY=3, FX=
 
 @pytest.mark.parametrize(("data", "message"), [
     ({"row": 1, "cols": 1}, "f.yaml: row: unknown key, got 1; allowed: board, rows, cols, lanes, precision, accumulator_bits, multiplier, "
-                            "accumulate, drains, output_multiplier, chaining, input_bytes, input_depth, weight_bytes, weight_depth, "
-                            "output_bytes, output_depth, psum_bytes, psum_depth, bus_bits, clock_mhz, where, constraints, objectives, "
+                            "accumulate, drains, output_multiplier, distributed_depth, chaining, input_bytes, input_depth, weight_bytes, "
+                            "weight_depth, output_bytes, output_depth, psum_bytes, psum_depth, bus_bits, clock_mhz, where, constraints, objectives, "
                             "mapping; nearest valid key: `rows`"),
     ({"cols": 1}, "f.yaml: missing key 'rows'; for example `rows: [1, 2, 4]`"),
     ({"rows": [1, 99], "cols": 1}, "f.yaml: rows[1]: out of range, got 99; allowed: 1 to 64"),
@@ -28,8 +28,8 @@ WORKLOAD = Workload("w", (("first", Layer.conv(K=16, C=64, OY=8, OX=8, FY=3, FX=
                                                                     "give one of them"),
     ({"rows": "row * 2", "cols": 1},
      "f.yaml: rows: unknown name 'row', got 'row * 2'; allowed: accumulate, accumulator_bits, activation_bits, bus_bits, chaining, "
-     "clock_mhz, cols, drains, lanes, multiplier, output_multiplier, precision, rows, usable_block_rams, usable_dsps, usable_ffs, "
-     "usable_luts, weight_bits; nearest: rows"),
+     "clock_mhz, cols, distributed_depth, drains, lanes, multiplier, output_multiplier, precision, rows, usable_block_rams, usable_dsps, "
+     "usable_ffs, usable_luts, weight_bits; nearest: rows"),
     ({"rows": "cols", "cols": ["lanes", 2], "lanes": "rows"},
      "f.yaml: rows: axes that need each other, got 'rows -> cols -> lanes -> rows'"),
     ({"rows": "rows + 1", "cols": 1}, "f.yaml: rows: axes that need each other, got 'rows -> rows'"),

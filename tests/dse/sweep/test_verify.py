@@ -88,7 +88,7 @@ def test_the_layer_is_short_but_not_too_short_and_new():
 
 
 def test_layers_too_large_to_simulate(rows):
-    big = parse_layer("linear K=65536 C=65536 name=big")
+    big = parse_layer("conv K=1 C=64 OY=2048 OX=2048 FY=1 FX=1 name=big")
     with pytest.raises(InputError) as caught:
         wide = [{**row, "accumulator_bits": 32} for row in rows]
         list(verify_front(wide, Workload("big", (("big", big, 1),)), [BOARD], Objective.BOTH, 1))
