@@ -9,6 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import Accumulate, Design, Multiplier
+from hdl.family import DSP_RULES
 from hdl.multiply import signed_product_lut
 from hdl.popcount import MatchCounter
 from hdl.reduce import AdderTree, tree_levels
@@ -236,7 +237,9 @@ class MacUnit(wiring.Component):
         design = self._design
         # Where a product goes to an accumulator at once, both can be one DSP block: synthesis sees that only if no bit is cut off.
         alone = design.accumulate is Accumulate.PER_COLUMN or design.cols == 1
-        bits = design.product_bits if alone else design.term_bits
+        # Synthesis keeps products under a width out of DSP blocks: what a cut would bring below it stays whole.
+        too_narrow = design.multiplier is Multiplier.DSP and design.term_bits < DSP_RULES[design.family][-1].min_product
+        bits = design.product_bits if alone or too_narrow else design.term_bits
         m.submodules.sums = sums = SumUnit(design=design, term_bits=bits)
         for c, (weight, activation) in enumerate(zip(self.i_weights, self.i_activations, strict=True)):
             # Yosys 0.70's ice40_dsp puts the sum of two registered products into one SB_MAC16 and loses the first product. It does not

@@ -20,8 +20,8 @@ WORKLOAD = Workload("w", (("first", Layer.conv(K=16, C=64, OY=8, OX=8, FY=3, FX=
 @pytest.mark.parametrize(("data", "message"), [
     ({"row": 1, "cols": 1}, "f.yaml: row: unknown key, got 1; allowed: board, rows, cols, lanes, precision, accumulator_bits, multiplier, "
                             "accumulate, drains, output_multiplier, distributed_depth, chaining, input_bytes, input_depth, weight_bytes, "
-                            "weight_depth, output_bytes, output_depth, psum_bytes, psum_depth, bus_bits, clock_mhz, where, constraints, objectives, "
-                            "mapping; nearest valid key: `rows`"),
+                            "weight_depth, output_bytes, output_depth, psum_bytes, psum_depth, bus_bits, clock_mhz, where, constraints, "
+                            "objectives, mapping; nearest valid key: `rows`"),
     ({"cols": 1}, "f.yaml: missing key 'rows'; for example `rows: [1, 2, 4]`"),
     ({"rows": [1, 99], "cols": 1}, "f.yaml: rows[1]: out of range, got 99; allowed: 1 to 64"),
     ({"rows": 1, "cols": 1, "input_bytes": 512, "input_depth": 512}, "f.yaml: input_depth: given together with input_bytes, got 512; "

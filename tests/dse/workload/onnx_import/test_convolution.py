@@ -203,7 +203,7 @@ def test_wrong_inputs(tmp_path):
         one_layer, tmp_path, (4, 3), (3, 4)
     )
     assert message(imported, tmp_path, [node("Conv", "x", "y", "c")], [value("x", (1, 3, 8, 8))], ["y"]).endswith(
-        "c: Conv without its input 1, the weight"
+        "c: Conv with another number of inputs, got 1; allowed: 2 to 3"
     )
     bias = [node("Conv", "x w b", "y", "c")], [value("x", (1, 3, 8, 8))], ["y"], {"w": zeros(4, 3, 3, 3), "b": zeros(3)}
     assert message(imported, tmp_path, *bias).endswith("c: bias: not one bias for each output channel, got (3,); allowed: (4,)")

@@ -151,7 +151,7 @@ def test_pooling(tmp_path):
     assert hosts["max"].window == Window(3, 2, 2, 1, 1, 0, 0, 0) and hosts["max"].output.shape == (1, 4, 4, 7)
     assert hosts["mean"].window == Window(2, 2, 1, 1, 0, 0, 1, 1) and hosts["mean"].ops == 4 * 64 * 4
     assert (hosts["global"].op, hosts["global"].ops, hosts["global"].output.shape) == ("global_average_pool", 256, (1, 4, 1, 1))
-    assert message(after_conv, tmp_path, node("MaxPool", "c", "y", "m")).endswith("m.kernel_shape: missing")
+    assert message(after_conv, tmp_path, node("MaxPool", "c", "y", "m")).endswith("m.kernel_shape: MaxPool needs it")
 
 
 # -- what is listed -----------------------------------------------------------------------------------------------------
