@@ -91,7 +91,8 @@ class Expression:
 
 def _arithmetic(function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator, *, divides: bool) -> Evaluator:
     def evaluate(env: Env) -> Any:
-        a, b = left(env), right(env)
+        a, b = (side.astype(np.int64) if _is_array(side) and side.dtype == bool else side  # truths count, as Python's do
+                for side in (left(env), right(env)))
         if isinstance(a, str) or isinstance(b, str):
             raise TypeError  # Python would repeat or join texts
         if divides and np.any(np.equal(b, 0)):
