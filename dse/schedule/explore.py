@@ -75,7 +75,8 @@ class Missing:
 class Mappings:
     """The best mapping of a layer for each of n bank configurations; arrays of length n, zero where not ``feasible``.
 
-    ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings; ``tiling_index`` into them (-1: none).
+    ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings, unless they were not asked for; ``tiling_index``
+    into them (-1: none).
     ``compared``: all tilings of the layer, whether they fit or not. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
     """
 
@@ -107,25 +108,27 @@ class LayerSpace:
         check_layer(design, layer)
         self.design, self.layer, self.sizes = design, layer, sizes
 
-    def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH) -> Mappings:
-        """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none."""
+    def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH, *,
+             figures_only: bool = False) -> Mappings:
+        """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none. ``figures_only``: leave ``tilings`` empty."""
         depths = np.asarray(depths, np.int64)
         rows, inverse = _distinct(depths.tobytes())
         found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
-        compared = 0
+        compared = start = 0
         for design, which in alike(self.design, rows.tobytes()):
             search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
-            best = search.best()
+            place = search.best()
             compared += search.compared
-            fits = best >= 0
+            fits = place >= 0
             if not fits.all():
                 reasons |= _missing(search, which[~fits], rows)
-                which, best = which[fits], best[fits]
-            chosen, place = np.unique(best, return_inverse=True)
-            found[:, which] = search.figures(chosen)[:, place]
-            index[which] = len(tilings) + place
-            tilings += search.tilings(chosen)
+                which, place = which[fits], place[fits]
+            figures = search.figures()
+            found[:, which] = figures[:, place]
+            index[which] = start + place
+            start += figures.shape[1]
+            tilings += [] if figures_only else search.tilings()
         found, index = found[:, inverse], index[inverse]
         return Mappings(index >= 0, **dict(zip(FIGURES, found, strict=True)), tiling_index=index, tilings=tuple(tilings), compared=compared,
                         reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons} if reasons else {})
@@ -235,8 +238,16 @@ class _Search:
         self.compared = sum(block.size for block in tiling_blocks(run, sizes))
         self.candidates: _Candidates | None = None
         self.cycles: Floats = np.zeros(0)
+        self.chosen = np.zeros(0, np.int64)
 
     def best(self) -> Integers:
+        """For each row of depths the index of its best tiling among the ``chosen`` ones, or -1."""
+        best = self._best()
+        fits = best >= 0
+        self.chosen, best[fits] = np.unique(best[fits], return_inverse=True)
+        return best
+
+    def _best(self) -> Integers:
         """For each row of depths the index of the best candidate, or -1."""
         candidates = self._bounded()
         if candidates is None or not len(candidates.m):  # nothing fits, or no program of what fits does
@@ -346,13 +357,13 @@ class _Search:
 
     # -- results ----------------------------------------------------------------------------------------------------------
 
-    def figures(self, chosen: Integers) -> Floats:
+    def figures(self) -> Floats:
         """Of the chosen candidates: (6, n), in the order of ``FIGURES``."""
-        result = np.zeros((len(FIGURES), len(chosen)))
-        if not len(chosen):
+        result = np.zeros((len(FIGURES), len(self.chosen)))
+        if not len(self.chosen):
             return result
         assert self.candidates is not None
-        few = self.candidates.take(chosen)
+        few = self.candidates.take(self.chosen)
         for number in np.unique(few.block):
             which = few.block == number
             form = self.blocks[number].points(few.m[which], few.p[which])
@@ -361,9 +372,10 @@ class _Search:
                 row[which] = value
         return result
 
-    def tilings(self, chosen: Integers) -> list[Tiling]:
+    def tilings(self) -> list[Tiling]:
+        """Of the chosen candidates."""
         result = []
-        for at in chosen.tolist():
+        for at in self.chosen.tolist():
             assert self.candidates is not None
             result.append(self.blocks[int(self.candidates.block[at])].tiling(int(self.candidates.m[at]), int(self.candidates.p[at])))
         return result

@@ -254,7 +254,7 @@ class KernelSearch:
         return np.array([self._goal, *self._tables.counts, *more], np.int64)
 
     def best(self) -> Integers:
-        """For each row of depths the index of its tiling, or -1."""
+        """For each row of depths the index of its best tiling among those found, or -1."""
         count, tables = len(self._depths), self._tables
         counts, levels, wanted = _levels(self._depths.tobytes())
         place, compared = np.empty(count, np.int32), np.zeros(1, np.int64)
@@ -265,12 +265,13 @@ class KernelSearch:
         self.compared, self._tilings, self._figures = int(compared[0]), tilings[:found], figures[:found]
         return place.astype(np.int64)
 
-    def figures(self, chosen: Integers) -> Floats:
-        """(6, n): cycles, beats read and written, issue, memory bound, drain bound cycles."""
-        return self._figures[chosen].T
+    def figures(self) -> Floats:
+        """Of the tilings found, (6, n): cycles, beats read and written, issue, memory bound, drain bound cycles."""
+        return self._figures.T
 
-    def tilings(self, chosen: Integers) -> list[Tiling]:
-        numbers, m, y, x = self._tilings[chosen].T
+    def tilings(self) -> list[Tiling]:
+        """Those found."""
+        numbers, m, y, x = self._tilings.T
         tables = self._tables
         sizes = np.column_stack([tables.channels[m, :3], tables.ys[y, 0], tables.xs[x, 0]]).astype(int).tolist()
         used = [tables.plan.structures[number] for number in numbers.tolist()]

@@ -42,6 +42,7 @@ struct Search : Model {
     std::vector<double> levels[BANKS];
     int64_t cells[BANKS], strides[BANKS], cell_count;
     double pace;
+    std::vector<Sums> all_sums;  // by channel cut
     std::vector<double> known;        // of each cell: cycles (or beats) that some tiling reaches; at last the fewest
     std::vector<double> limit;        // of each cell: cycles that are allowed
     std::vector<double> steps, least; // of each cell and step: cycles, and beats that some tiling reaches with no more cycles
@@ -112,11 +113,12 @@ struct Search : Model {
     };
 
     // Whether any of them may fit.
-    bool terms(int32_t number, const Channel& c, const Pixels& pixels, Terms& t) {
+    bool terms(int32_t number, int32_t m, const Pixels& pixels, Terms& t) {
         const Structure& s = *structures[number];
+        const Channel& c = channels[m];
         t.need = slots(s, c);
-        t.first_beats = c.groups[FIRST] * (c.records[FIRST] * c.runs[FIRST] + c.channels[FIRST] * run.parameter_beats);
-        const double burst = c.groups[FIRST] * std::max(c.records[FIRST] * c.runs[FIRST], c.channels[FIRST] * run.parameter_beats);
+        const double weights = c.groups[FIRST] * c.records[FIRST] * c.runs[FIRST];
+        const double parameters = c.groups[FIRST] * c.channels[FIRST] * run.parameter_beats, burst = std::max(weights, parameters);
         if (t.need.weights > levels[WEIGHT].back() || t.need.parameters > run.parameter_depth || burst > run.max_burst) return false;
         const std::vector<double>& frames = pixels.of[Pixels::FRAME];
         t.pixel_count = std::partition_point(frames.begin(), frames.end(), [&](double frame) {
@@ -125,16 +127,17 @@ struct Search : Model {
         const double first = pixels.least[Pixels::FIRST_PIXELS][t.pixel_count - 1];
         if (t.need.outputs * first > levels[OUTPUT].back() || t.need.sums * first > levels[PSUM].back()) return false;
         t.lengths = &lengths(number, int(c.code));
-        t.moved = beats(s, c);
+        const Sums& sums = all_sums[m];
+        t.moved = beats(s, c, sums);
         t.weight_cell = level(WEIGHT, t.need.weights) * strides[WEIGHT];
         t.output_beats = c.output_beats[FIRST];
         t.row_beats = s.has(C) || s.has(S) ? 0 : run.row_beats;
         t.load = run.latency + run.memory_start + run.memory_end;
-        const double spaced = spaced_sum(c);
         t.all = c.count[S] * c.count[K] * c.count[C];
-        t.work = blocks(c) * spaced * (run.batch * run.columns);
-        const double idle = (spaced - sum_over(c.vectors, c.count[C])) / c.count[C];
+        t.work = sums.blocks * sums.spaced * (run.batch * run.columns);
+        const double idle = (sums.spaced - sum_over(c.vectors, c.count[C])) / c.count[C];
         t.overhead = t.all * (run.fixed_compute - idle + run.phase_change);
+        t.first_beats = weights + parameters;
         t.leaving = c.output_beats[s.has(s.channels_loop()) ? LAST : FIRST], t.first_word = c.input_beats[FIRST];
         // Phases that load, by pixel tile and in all: see Structure::revisited.
         t.loads_by_tile = s.revisited == 0 ? t.all : s.revisited == 1 ? c.count[S] * c.count[C] : 0;
@@ -304,6 +307,8 @@ struct Search : Model {
     // they reach saves most of the others a look at their tilings.
     void bounded() {
         pace = run.den / run.num;
+        all_sums.resize(channel_count);
+        for (int32_t m = 0; m < channel_count; m++) all_sums[m] = sums(channels[m]);
         all_lengths.resize(structures.size() * 16);
         known.assign(cell_count, INF);
         limit.assign(cell_count, INF);
@@ -340,7 +345,7 @@ struct Search : Model {
             if (!mine.size()) mine = pixels(s);
             for (int32_t m : tiled[s.tiled]) {
                 compared += int64_t(mine.size());
-                if (!terms(number, channels[m], mine, t)) continue;
+                if (!terms(number, m, mine, t)) continue;
                 work.push_back({0, 0, 0, number, m});
                 bound_all(t, mine, work.back());
             }
@@ -357,7 +362,7 @@ struct Search : Model {
         for (const Work& each : work) {
             if (hopeless(each)) continue;
             const Pixels& mine = order(*structures[each.number]);
-            terms(each.number, channels[each.m], mine, t);
+            terms(each.number, each.m, mine, t);
             look_at(each, mine, t);
         }
     }
@@ -443,16 +448,16 @@ struct Search : Model {
 
     // cycles, beats read and written, issue, memory bound, drain bound cycles: see ClosedForm.
     void figures(const Tile& t, double* out) const {
-        const Structure& s = *structures[t.structure];
         const Channel& c = channels[t.channel];
-        const double written = stored(s, c), groups = ys[t.y].band_sum * (blocks(c) * (run.batch * run.columns)), count = c.count[C];
+        const Sums& sums = all_sums[t.channel];
+        const double written = sums.stored, groups = ys[t.y].band_sum * (sums.blocks * (run.batch * run.columns)), count = c.count[C];
         const bool limited = run.drain > c.vectors[FIRST] || (count > 1 && run.drain > c.vectors[LAST]);
         out[0] = t.cycles;
         out[1] = t.beats - written;
         out[2] = written;
         out[3] = groups * sum_over(c.vectors, count);
         out[4] = std::ceil((t.beats - program(t).beats) * run.den / run.num);
-        out[5] = groups * (limited ? spaced_sum(c) : count * run.drain);
+        out[5] = groups * (limited ? sums.spaced : count * run.drain);
     }
 
     // For each row of depths (of all five banks): the entries that the tiling needs which comes closest, or -1.

@@ -230,7 +230,7 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
     alive = np.arange(len(depths))
     for layer, (name, repeat) in _distinct(workload).items():
         try:
-            best = LayerSpace(design, layer, TILE_SIZES).best(depths[alive], timing, objective)
+            best = LayerSpace(design, layer, TILE_SIZES).best(depths[alive], timing, objective, figures_only=True)
         except InputError as error:
             reasons |= {int(row): ("unsupported", f"layer {name}: {error.what}", np.nan) for row in alive}
             alive = alive[:0]
