@@ -31,7 +31,8 @@ from hdl.mapping import Axis, Format, Grouping, x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_grid.h", "kernel_search.h"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in (
+    "kernel.cpp", "kernel_model.h", "kernel_grid.h", "kernel_bounds.h", "kernel_search.h"))
 # The last two: nobody looks at the flags of exceptions, so that comparisons may be vectorised; and a product and a sum are rounded one by
 # one, as NumPy does it.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-fno-trapping-math", "-ffp-contract=off")
