@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import Booleans, Floats, Sizes, channel_cuts, spatial_cuts
+from dse.schedule.banks import BANKS, alike
 from dse.schedule.closed_form import Run
 from dse.schedule.factors import Block, Index, Some
 from dse.schedule.kernel import KernelSearch, library
@@ -23,13 +24,10 @@ from dse.schedule.tiling import Tiling
 from hdl.compatibility import check_layer
 from hdl.design import FIXED_DEPTHS, Design
 from hdl.layer import Layer
-from hdl.mapping import ceil_div, x_axis, y_axis
-from hdl.program import IMMEDIATE_BITS
+from hdl.mapping import x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-BANKS = ("input", "weight", "output", "psum")
-"""The columns of an array of bank depths."""
 CYCLE_TOLERANCE = 0.01
 """With ``Objective.BOTH``, mappings within this share of the fewest cycles compete on bytes."""
 COMPILED = True
@@ -156,18 +154,6 @@ def _distinct(depths: bytes) -> tuple[Integers, Index]:
     return rows, inverse.reshape(-1)
 
 
-@lru_cache(maxsize=64)
-def alike(design: Design, depths: bytes) -> list[tuple[Design, Index]]:
-    """Rows of depths whose programs have the same fields, with a design of that kind."""
-    rows = np.frombuffer(depths, np.int64).reshape(-1, len(BANKS))
-    kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
-    for bit, kind in ((2, "input"), (4, "weight")):
-        bits = IMMEDIATE_BITS - (design.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
-        kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
-    groups = [np.flatnonzero(kinds == number) for number in dict.fromkeys(kinds.tolist())]
-    return [(design_with_depths(design, rows[which[0]].tolist()), which) for which in groups]
-
-
 def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> dict[int, Missing]:
     """Why these rows of depths hold nothing, by their index."""
     depths = np.concatenate([rows[which], np.full((len(which), 1), FIXED_DEPTHS["parameter"])], axis=1).astype(np.float64)
@@ -178,12 +164,6 @@ def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> di
                                       strict=True):
         result[at] = Missing(tuple((kinds[bank], needs[bank], have[bank]) for bank in order if needs[bank] > have[bank]))
     return result
-
-
-def design_with_depths(design: Design, depths: list[int]) -> Design:
-    """The design with banks of so many entries each, in the order of ``BANKS``."""
-    return design.with_(**{f"{kind}_bytes": ceil_div(depth * design.bank_width_bits(kind) * design.bank_count(kind), 8)
-                           for kind, depth in zip(BANKS, depths, strict=True)})
 
 
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:

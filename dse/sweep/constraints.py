@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from boards.figures import Percent, Trust
 from boards.schema import Board
-from dse.schedule.explore import BANKS, Missing
+from dse.schedule.banks import BANKS
+from dse.schedule.explore import Missing
 from hdl.design import Design
 from hdl.ram import ram_shape
 
