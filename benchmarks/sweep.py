@@ -2,17 +2,21 @@
 
 Prints, for one process and for all processors together:
 
-* exact closed-form evaluations a second: cycles and bytes of (design, layer, tiling), over whole grids of even tilings of ResNet-18's
-  layers;
-* tilings decided a second and design points a second: the optimum of every ResNet-18 layer for every bank configuration of families
-  drawn from the default space of a board;
-* with --million: time and peak memory of a sweep of a million points, files written;
-* start-up of the commands.
+* exact evaluations a second: cycles and bytes of (design, layer, tiling) as arrays, one number each for every even tiling of every distinct
+  layer of ResNet-18 on every design point (arrays, output multipliers and clocks of ARRAYS and CLOCKS_MHZ), by the compiled kernel and, on
+  one layer in twelve, by NumPy. All set-up is in the time, but for starting the processes and compiling the kernel;
+* tilings decided a second (fitting or not, best or not) and design points a second: the optimum of every ResNet-18 layer for every bank
+  configuration of families drawn from the default space of a board;
+* the whole sweep of that space, as the command does it: start, listing the points, files written and the table printed;
+* with --million: time and peak memory of a sweep of a million points, files written.
+
+`benchmarks/startup.py` takes the start of the commands.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import resource
@@ -27,9 +31,11 @@ import numpy as np
 
 from boards import load_board
 from boards.schema import Board
+from dse.choose import board_timing
 from dse.schedule.axes import Sizes
 from dse.schedule.closed_form import Run
-from dse.schedule.explore import LayerSpace, tiling_blocks
+from dse.schedule.explore import LayerSpace
+from dse.schedule.grid import evaluate_grids
 from dse.sweep.evaluate import evaluate_family
 from dse.sweep.family import Family, families
 from dse.sweep.space import default_space
@@ -38,8 +44,8 @@ from dse.workload.zoo import load_network
 from hdl.design import Design
 from sim.memory import MemoryTiming
 
-GRID = 8192  # tilings evaluated at a time: what a processor's cache holds
-ARRAYS = ((4, 4, 1), (8, 8, 1), (8, 4, 2))
+ARRAYS = ((4, 4, 1), (8, 8, 1), (8, 4, 2), (16, 1, 1))
+CLOCKS_MHZ = (60, 80, 100, 120)
 
 
 def resnet18() -> Workload:
@@ -47,22 +53,20 @@ def resnet18() -> Workload:
     return Workload("resnet18", tuple((name, layer, 1) for name, layer in network.array_layers().items()))
 
 
-def evaluate_grids(array: tuple[int, int, int]) -> tuple[int, float]:
-    """(tilings, seconds) of the exact closed form over all even tilings of ResNet-18's distinct layers."""
-    rows, cols, lanes = array
-    design = Design(rows=rows, cols=cols, lanes=lanes, accumulator_bits=32, psum_bytes=4096, input_bytes=lanes * 65536)
-    count, seconds = 0, 0.0
-    for layer in dict.fromkeys(layer for _, layer, _ in resnet18().layers):
-        for block in tiling_blocks(Run(design, layer, MemoryTiming(12, 14, 25)), Sizes.EVEN):
-            pixels = len(block.y.size) * len(block.x.size)
-            step = max(1, GRID // pixels)
-            block.grid(0, 1)  # set up once, whatever the number of tilings
-            began = time.perf_counter()
-            for start in range(0, len(block.channels.ts), step):
-                form = block.grid(start, min(start + step, len(block.channels.ts)))
-                count += np.broadcast(form.cycles, form.beats_read + form.stored_beats).size
-            seconds += time.perf_counter() - began
-    return count, seconds
+def evaluate_grids_of(job: tuple[tuple[int, int, int], bool]) -> int:
+    """How many (design, layer, tiling): every even tiling of ResNet-18's distinct layers on the design points of an array."""
+    (rows, cols, lanes), compiled = job
+    count, board = 0, load_board("papilio-pro")
+    layers = list(dict.fromkeys(layer for _, layer, _ in resnet18().layers))
+    for output, clock in itertools.product(("serial", "dsp"), CLOCKS_MHZ):
+        design = Design(rows=rows, cols=cols, lanes=lanes, psum_bytes=4096, input_bytes=lanes * 65536, output_multiplier=output,
+                        clock_mhz=clock)
+        timing = board_timing(board, design)
+        for layer in layers if compiled else layers[5:6]:
+            for grid in evaluate_grids(Run(design, layer, timing), compiled=compiled):
+                assert grid.cycles.shape == grid.beats_read.shape
+                count += grid.cycles.size
+    return count
 
 
 def evaluate(job: tuple[list[Family], Board]) -> tuple[int, int, float]:
@@ -73,16 +77,17 @@ def evaluate(job: tuple[list[Family], Board]) -> tuple[int, int, float]:
     return sum(map(len, job[0])), sum(sum(table["feasible"].to_pylist()) for table in tables), time.perf_counter() - began
 
 
-def report_closed_form(workers: int) -> None:
-    for processes in dict.fromkeys((1, workers)):
+def report_grids(workers: int) -> None:
+    for compiled, processes in ((False, 1), *((True, processes) for processes in dict.fromkeys((1, workers)))):
+        jobs = [(array, compiled) for array in ARRAYS]
         with ProcessPoolExecutor(processes) as pool:
-            list(pool.map(evaluate_grids, ARRAYS[:processes]))  # programs compiled, processes started
+            list(pool.map(evaluate_grids_of, jobs[:1] * processes))  # kernel compiled, processes started
             began = time.perf_counter()
-            done = list(pool.map(evaluate_grids, ARRAYS * processes))
+            count = sum(pool.map(evaluate_grids_of, jobs * (processes if compiled else 1)))
             elapsed = time.perf_counter() - began
-        count, busy = sum(count for count, _ in done), sum(seconds for _, seconds in done)
-        rate = count / busy * processes / 1e6
-        print(f"| exact evaluations, {processes} processes | {count:,} | {elapsed:.1f} s | {rate:.2f} million/s |", flush=True)
+        how = "compiled" if compiled else "in NumPy"
+        several = f"{processes} process" + ("es" if processes > 1 else "")
+        print(f"| exact evaluations {how}, {several} | {count:,} | {elapsed:.1f} s | {count / elapsed / 1e6:.2f} million/s |", flush=True)
 
 
 def report_points(board_name: str, count: int, workers: int) -> None:
@@ -112,7 +117,7 @@ def report_search() -> None:
         began = time.perf_counter()
         compared += space.best(depths, MemoryTiming(12, 14, 25)).compared
         seconds += time.perf_counter() - began
-    print(f"| tilings decided for {len(depths)} bank configurations, 1 process | {compared:,} fitting | {seconds:.2f} s "
+    print(f"| tilings decided for {len(depths)} bank configurations, 1 process | {compared:,} | {seconds:.2f} s "
           f"| {compared / seconds / 1e6:.2f} million/s |", flush=True)
 
 
@@ -128,12 +133,12 @@ clock_mhz: [60, 80, 100, 120]
 """
 
 
-def report_million(workers: int) -> None:
+def report_sweep(workload: str, board: str, workers: int, space: str = "") -> None:
+    """One command from its start to its end."""
     with tempfile.TemporaryDirectory() as name:
-        space = Path(name, "space.yaml")
-        space.write_text(MILLION)
-        command = [sys.executable, "-m", "dse.cli.main", "sweep", "linear K=10 C=64", "--board", "sp605", "--space", str(space),
-                   "--out", f"{name}/out", "--workers", str(workers)]
+        Path(name, "space.yaml").write_text(space)
+        command = [sys.executable, "-m", "dse.cli.main", "sweep", workload, "--board", board, "--out", f"{name}/out", "--workers",
+                   str(workers), *(["--space", f"{name}/space.yaml"] if space else [])]
         began = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         elapsed = time.perf_counter() - began
@@ -141,18 +146,8 @@ def report_million(workers: int) -> None:
         import pyarrow.parquet
 
         points = pyarrow.parquet.ParquetFile(f"{name}/out/points.parquet").metadata.num_rows
-    print(f"| sweep of one small layer, files written, {workers} workers | {points:,} points | {elapsed:.1f} s "
-          f"| {points / elapsed:,.0f} points/s; largest process {peak:,.0f} MiB |", flush=True)
-
-
-def report_start() -> None:
-    for arguments in (["--help"], ["boards"], ["networks"], ["sweep", "--help"]):
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            subprocess.run([sys.executable, "-m", "dse.cli.main", *arguments], check=True, stdout=subprocess.DEVNULL)
-            times.append(time.perf_counter() - began)
-        print(f"| `nearmac {' '.join(arguments)}` | best of 5 | {min(times):.2f} s | |", flush=True)
+    print(f"| whole sweep of {workload} on {board}, {workers} workers | {points:,} points | {elapsed:.1f} s "
+          f"| {points / elapsed:,.0f} points/s; largest process so far {peak:,.0f} MiB |", flush=True)
 
 
 def main() -> None:
@@ -163,12 +158,12 @@ def main() -> None:
     parser.add_argument("--million", action="store_true", help="also sweep a million points (minutes)")
     arguments = parser.parse_args()
     print("| what | how much | time | rate |\n|---|---|---|---|")
-    report_closed_form(arguments.workers)
+    report_grids(arguments.workers)
     report_search()
     report_points(arguments.board, arguments.families, arguments.workers)
+    report_sweep("resnet18", arguments.board, arguments.workers)
     if arguments.million:
-        report_million(arguments.workers)
-    report_start()
+        report_sweep("linear K=10 C=64", "sp605", arguments.workers, MILLION)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ LENGTH_BITS = 16
 COORDINATE_BITS = 14
 """Signed grid coordinate within a tile (rows and columns up to 4,095 plus padding)."""
 TAP_BITS = 6
+RECORD_BITS = 6
+"""Of the number of a tile's weight records, beyond those of an entry: each of up to 64 rows has some."""
 
 
 class Opcode(IntEnum):
@@ -148,7 +150,7 @@ def fields(design: Design) -> Mapping[str, Field]:
         ("load_band_entries", Stage.LOAD, entries_in) if several_lanes else None,
         ("weight_entry", Stage.LOAD, entries_w),
         ("run_entries_last", Stage.LOAD, entries_w),
-        ("records_last", Stage.LOAD, entries_w + 6),
+        ("records_last", Stage.LOAD, entries_w + RECORD_BITS),
         ("parameter_entry", Stage.LOAD, entries_p),
         # compute
         ("input_word", Stage.COMPUTE, words_in),

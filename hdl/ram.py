@@ -8,6 +8,7 @@ that it never is. The counts are those of synthesis, exactly (``tests/hdl/test_f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from boards.primitives import RAMS, Family, RamKind
 from hdl.family import DISTRIBUTED_WIDTHS, block_ram, block_rams, distributed_rams
@@ -26,6 +27,7 @@ class RamShape:
     cells: int = 0
 
 
+@lru_cache(maxsize=1 << 14)
 def ram_shape(width_bits: int, entries: int, *, family: Family = Family.SPARTAN6, distributed_depth: int = 0) -> RamShape:
     """The smallest RAM that holds ``entries`` words of ``width_bits`` bits: distributed up to ``distributed_depth``, else block RAM."""
     depth = 1 << (entries - 1).bit_length()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -45,31 +47,36 @@ def simulate(
     json: opt.Json = False,
 ) -> int:
     """Simulate one layer, or every layer of a network, on the hardware; compare bits, bytes and cycles with golden model and prediction."""
-    from dse.cli.design_options import DesignOptions
-    from dse.cli.workload import read_target
-    from dse.workload.load import is_onnx
+    from dse.cli.console import Reporter
 
-    chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
-                           drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
-                           clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
-                           scalesim_config=scalesim_config)
-    shapes = opt.parse_input_shapes(input_shape)
-    if layer is not None and input is not None and is_onnx(workload):
-        from dse.cli import onnx_simulation
+    run: Callable[[], int]
+    with Reporter() as opening:
+        opening.stage("reading the workload")  # before the imports, so that something is there at once
+        from dse.cli.design_options import DesignOptions
         from dse.cli.simulation import Outputs
+        from dse.cli.workload import read_target
+        from dse.workload.load import is_onnx
 
+        chosen = DesignOptions(array=array, precision=precision, buffers=buffers, multiplier=multiplier, accumulate=accumulate,
+                               drains=drains, output_multiplier=output_multiplier, accumulator_bits=accumulator_bits,
+                               clock_mhz=clock_mhz, bus_bits=bus_bits, chaining=chaining or None, design=design,
+                               scalesim_config=scalesim_config)
+        shapes = opt.parse_input_shapes(input_shape)
         outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
-        return onnx_simulation.run(workload, layer, board, chosen, outputs, engine=engine, input_path=input, stall_seed=stall_seed,
-                                   input_shapes=shapes)
-    target = read_target(workload, layer, chosen, shapes)
-    if target.network is not None:
-        from dse.cli import network_simulation
+        if layer is not None and input is not None and is_onnx(workload):
+            from dse.cli import onnx_simulation
 
-        of_one_layer = {"--vcd": vcd, "--vcd-cycles": vcd_cycles, "--save-tensors": save_tensors, "--input": input}
-        return network_simulation.run(target.network, board, chosen, engine=engine, stall_seed=stall_seed, seed=seed, json=json,
-                                      of_one_layer=of_one_layer)
-    from dse.cli.simulation import Outputs, run
+            run = partial(onnx_simulation.run, workload, layer, board, chosen, outputs, engine=engine, input_path=input,
+                          stall_seed=stall_seed, input_shapes=shapes)
+        elif (target := read_target(workload, layer, chosen, shapes)).network is not None:
+            from dse.cli import network_simulation
 
-    outputs = Outputs(vcd=vcd, vcd_cycles=vcd_cycles, save_tensors=save_tensors, json=json)
-    return run(workload, layer, board, target.options, outputs, engine=engine, input_path=input, stall_seed=stall_seed, seed=seed,
-               input_shapes=shapes)
+            of_one_layer = {"--vcd": vcd, "--vcd-cycles": vcd_cycles, "--save-tensors": save_tensors, "--input": input}
+            run = partial(network_simulation.run, target.network, board, chosen, engine=engine, stall_seed=stall_seed, seed=seed,
+                          json=json, of_one_layer=of_one_layer)
+        else:
+            from dse.cli import simulation
+
+            run = partial(simulation.run, workload, layer, board, target.options, outputs, engine=engine, input_path=input,
+                          stall_seed=stall_seed, seed=seed, input_shapes=shapes)
+    return run()

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import Booleans, Floats, Sizes
+from dse.schedule.banks import BANKS
 from dse.schedule.chain import ChainPrediction, ChainRun, check_chain, place_chain, predict_chain, why_not_kept
 from dse.schedule.closed_form import Run
-from dse.schedule.explore import BANKS, CYCLE_TOLERANCE, Objective
+from dse.schedule.explore import CYCLE_TOLERANCE, Objective
 from dse.schedule.link_form import Link, LinkSpace, LinkTilings, every_size_up_to, link_space
 from dse.schedule.search import Choice, bank_depths, best_tiling
 from dse.schedule.tiling import Tiling

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.schedule.axes import Booleans, Floats, Sizes, channel_cuts, spatial_cuts
+from dse.schedule.banks import BANKS, alike
 from dse.schedule.closed_form import Run
 from dse.schedule.factors import Block, Index, Some
 from dse.schedule.kernel import KernelSearch, library
@@ -23,13 +24,10 @@ from dse.schedule.tiling import Tiling
 from hdl.compatibility import check_layer
 from hdl.design import FIXED_DEPTHS, Design
 from hdl.layer import Layer
-from hdl.mapping import ceil_div, x_axis, y_axis
-from hdl.program import IMMEDIATE_BITS
+from hdl.mapping import x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-BANKS = ("input", "weight", "output", "psum")
-"""The columns of an array of bank depths."""
 CYCLE_TOLERANCE = 0.01
 """With ``Objective.BOTH``, mappings within this share of the fewest cycles compete on bytes."""
 COMPILED = True
@@ -75,7 +73,8 @@ class Missing:
 class Mappings:
     """The best mapping of a layer for each of n bank configurations; arrays of length n, zero where not ``feasible``.
 
-    ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings; ``tiling_index`` into them (-1: none).
+    ``reasons``: why not, by index, of the infeasible ones. ``tilings``: distinct tilings, unless they were not asked for; ``tiling_index``
+    into them (-1: none).
     ``compared``: all tilings of the layer, whether they fit or not. Cycles and beats as :class:`dse.schedule.predict.Prediction` has them.
     """
 
@@ -107,25 +106,27 @@ class LayerSpace:
         check_layer(design, layer)
         self.design, self.layer, self.sizes = design, layer, sizes
 
-    def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH) -> Mappings:
-        """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none."""
+    def best(self, depths: Integers, timing: MemoryTiming, objective: Objective = Objective.BOTH, *,
+             figures_only: bool = False) -> Mappings:
+        """``depths``: (n, 4) entries of each bank, in the order of ``BANKS``; psum 0: none. ``figures_only``: leave ``tilings`` empty."""
         depths = np.asarray(depths, np.int64)
         rows, inverse = _distinct(depths.tobytes())
         found = np.zeros((len(FIGURES), len(rows)), np.int64)
         index, tilings, reasons = np.full(len(rows), -1, np.int64), list[Tiling](), dict[int, Missing]()
-        compared = 0
+        compared = start = 0
         for design, which in alike(self.design, rows.tobytes()):
             search = _search(Run(design, self.layer, timing), rows[which], objective, self.sizes)
-            best = search.best()
+            place = search.best()
             compared += search.compared
-            fits = best >= 0
+            fits = place >= 0
             if not fits.all():
                 reasons |= _missing(search, which[~fits], rows)
-                which, best = which[fits], best[fits]
-            chosen, place = np.unique(best, return_inverse=True)
-            found[:, which] = search.figures(chosen)[:, place]
-            index[which] = len(tilings) + place
-            tilings += search.tilings(chosen)
+                which, place = which[fits], place[fits]
+            figures = search.figures()
+            found[:, which] = figures[:, place]
+            index[which] = start + place
+            start += figures.shape[1]
+            tilings += [] if figures_only else search.tilings()
         found, index = found[:, inverse], index[inverse]
         return Mappings(index >= 0, **dict(zip(FIGURES, found, strict=True)), tiling_index=index, tilings=tuple(tilings), compared=compared,
                         reasons={at: reasons[row] for at, row in enumerate(inverse.tolist()) if row in reasons} if reasons else {})
@@ -153,18 +154,6 @@ def _distinct(depths: bytes) -> tuple[Integers, Index]:
     return rows, inverse.reshape(-1)
 
 
-@lru_cache(maxsize=64)
-def alike(design: Design, depths: bytes) -> list[tuple[Design, Index]]:
-    """Rows of depths whose programs have the same fields, with a design of that kind."""
-    rows = np.frombuffer(depths, np.int64).reshape(-1, len(BANKS))
-    kinds = (rows[:, BANKS.index("psum")] > 0).astype(int)
-    for bit, kind in ((2, "input"), (4, "weight")):
-        bits = IMMEDIATE_BITS - (design.words_per_entry(kind) - 1).bit_length()  # of an entry's address in an immediate
-        kinds += bit * (rows[:, BANKS.index(kind)] > (1 << bits if bits > 0 else -1))
-    groups = [np.flatnonzero(kinds == number) for number in dict.fromkeys(kinds.tolist())]
-    return [(design_with_depths(design, rows[which[0]].tolist()), which) for which in groups]
-
-
 def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> dict[int, Missing]:
     """Why these rows of depths hold nothing, by their index."""
     depths = np.concatenate([rows[which], np.full((len(which), 1), FIXED_DEPTHS["parameter"])], axis=1).astype(np.float64)
@@ -175,12 +164,6 @@ def _missing(search: _Search | KernelSearch, which: Index, rows: Integers) -> di
                                       strict=True):
         result[at] = Missing(tuple((kinds[bank], needs[bank], have[bank]) for bank in order if needs[bank] > have[bank]))
     return result
-
-
-def design_with_depths(design: Design, depths: list[int]) -> Design:
-    """The design with banks of so many entries each, in the order of ``BANKS``."""
-    return design.with_(**{f"{kind}_bytes": ceil_div(depth * design.bank_width_bits(kind) * design.bank_count(kind), 8)
-                           for kind, depth in zip(BANKS, depths, strict=True)})
 
 
 def tiling_blocks(run: Run, sizes: Sizes, weight_depth: float = np.inf) -> list[Block]:
@@ -235,8 +218,16 @@ class _Search:
         self.compared = sum(block.size for block in tiling_blocks(run, sizes))
         self.candidates: _Candidates | None = None
         self.cycles: Floats = np.zeros(0)
+        self.chosen = np.zeros(0, np.int64)
 
     def best(self) -> Integers:
+        """For each row of depths the index of its best tiling among the ``chosen`` ones, or -1."""
+        best = self._best()
+        fits = best >= 0
+        self.chosen, best[fits] = np.unique(best[fits], return_inverse=True)
+        return best
+
+    def _best(self) -> Integers:
         """For each row of depths the index of the best candidate, or -1."""
         candidates = self._bounded()
         if candidates is None or not len(candidates.m):  # nothing fits, or no program of what fits does
@@ -346,13 +337,13 @@ class _Search:
 
     # -- results ----------------------------------------------------------------------------------------------------------
 
-    def figures(self, chosen: Integers) -> Floats:
+    def figures(self) -> Floats:
         """Of the chosen candidates: (6, n), in the order of ``FIGURES``."""
-        result = np.zeros((len(FIGURES), len(chosen)))
-        if not len(chosen):
+        result = np.zeros((len(FIGURES), len(self.chosen)))
+        if not len(self.chosen):
             return result
         assert self.candidates is not None
-        few = self.candidates.take(chosen)
+        few = self.candidates.take(self.chosen)
         for number in np.unique(few.block):
             which = few.block == number
             form = self.blocks[number].points(few.m[which], few.p[which])
@@ -361,9 +352,10 @@ class _Search:
                 row[which] = value
         return result
 
-    def tilings(self, chosen: Integers) -> list[Tiling]:
+    def tilings(self) -> list[Tiling]:
+        """Of the chosen candidates."""
         result = []
-        for at in chosen.tolist():
+        for at in self.chosen.tolist():
             assert self.candidates is not None
             result.append(self.blocks[int(self.candidates.block[at])].tiling(int(self.candidates.m[at]), int(self.candidates.p[at])))
         return result

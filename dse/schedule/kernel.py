@@ -31,7 +31,8 @@ from hdl.mapping import Axis, Format, Grouping, x_axis, y_axis
 from sim.memory import MemoryTiming
 
 Integers = NDArray[np.int64]
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("kernel.cpp", "kernel_model.h", "kernel_grid.h", "kernel_search.h"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in (
+    "kernel.cpp", "kernel_model.h", "kernel_grid.h", "kernel_bounds.h", "kernel_search.h"))
 # The last two: nobody looks at the flags of exceptions, so that comparisons may be vectorised; and a product and a sum are rounded one by
 # one, as NumPy does it.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", "-fno-trapping-math", "-ffp-contract=off")
@@ -192,33 +193,18 @@ def _array_constants(design: Design) -> tuple[int, int, int, int]:
     return run.drain, run.fixed_compute_cycles, design.parameter_beats, design.drain_steps
 
 
-def _constants(run: Run, tolerance: float = 1.0) -> Floats:
-    """Constants of kernel_model.h."""
-    drain, fixed_compute, parameter_beats, drain_steps = _array_constants(run.design)
-    passes, row_beats = _layer_constants(array_alone(run.design), run.layer)
-    layer, timing = run.layer, run.timing
-    return np.array([
-        drain, fixed_compute, parameter_beats, passes, drain_steps, layer.B, layer.OY, layer.OX, timing.latency_cycles, timing.num,
-        timing.den, row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"], hardware.MEMORY_START_CYCLES, hardware.MEMORY_END_CYCLES,
-        hardware.PHASE_CHANGE_CYCLES, BEFORE_CYCLES, hardware.INSTRUCTION_CYCLES, hardware.EVALUATION_CYCLES, tolerance], np.float64)
-
-
-@lru_cache(maxsize=1024)
-def _layer_constants(array: Design, layer: Layer) -> tuple[int, int]:
-    """Passes of a supergroup; beats of a pixel of the input where its rows are single bursts, else 0."""
-    group = Grouping.of(array, layer)
-    return group.passes, Format.of(array, "input").beats(group.count * group.words) if x_axis(layer).step == 1 else 0
-
-
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """What a layer's tilings are made of. ``grouped``: there are several supergroups."""
+    """What a layer's tilings are made of. ``grouped``: there are several supergroups; ``passes``: of each. ``row_beats``: beats of a pixel
+    of the input where its rows are single bursts, else 0."""
 
     channels: Floats
     ys: Floats
     xs: Floats
     plan: _Plan
     grouped: bool
+    passes: int
+    row_beats: int
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -234,7 +220,20 @@ def _tables(array: Design, lanes: int, layer: Layer, sizes: Sizes) -> _Tables:
     """``array``: the design as its channels are cut."""
     channels, tiled = _channel_rows(array, layer, sizes)
     (ys, y), (xs, x) = (_spatial_rows(axis, several, sizes) for axis, several in ((y_axis(layer), lanes), (x_axis(layer), 1)))
-    return _Tables(channels, ys, xs, _plan(min(layer.B, 2), tiled, y, x), Grouping.of(array, layer).count > 1)
+    group = Grouping.of(array, layer)
+    row_beats = Format.of(array, "input").beats(group.count * group.words) if x_axis(layer).step == 1 else 0
+    return _Tables(channels, ys, xs, _plan(min(layer.B, 2), tiled, y, x), group.count > 1, group.passes, row_beats)
+
+
+def _constants(run: Run, tables: _Tables, tolerance: float = 1.0) -> Floats:
+    """Constants of kernel_model.h."""
+    drain, fixed_compute, parameter_beats, drain_steps = _array_constants(run.design)
+    layer, timing = run.layer, run.timing
+    return np.array([
+        drain, fixed_compute, parameter_beats, tables.passes, drain_steps, layer.B, layer.OY, layer.OX, timing.latency_cycles, timing.num,
+        timing.den, tables.row_beats, MAX_BURST_BEATS, FIXED_DEPTHS["parameter"], hardware.MEMORY_START_CYCLES,
+        hardware.MEMORY_END_CYCLES, hardware.PHASE_CHANGE_CYCLES, BEFORE_CYCLES, hardware.INSTRUCTION_CYCLES, hardware.EVALUATION_CYCLES,
+        tolerance], np.float64)
 
 
 # -- the search --------------------------------------------------------------------------------------------------------
@@ -246,7 +245,7 @@ class KernelSearch:
     def __init__(self, kernel: ctypes.CDLL, run: Run, depths: Integers, goal: str, tolerance: float, sizes: Sizes) -> None:
         self._kernel, self._run, self._goal, self._depths = kernel, run, GOALS.index(goal), depths
         self._tables = _tables(array_alone(run.design), run.design.lanes, run.layer, sizes)
-        self._constants = _constants(run, tolerance)
+        self._constants = _constants(run, self._tables, tolerance)
         self.compared = 0
         self._tilings, self._figures = np.zeros((0, 4), np.int32), np.zeros((0, 6))
 
@@ -254,7 +253,7 @@ class KernelSearch:
         return np.array([self._goal, *self._tables.counts, *more], np.int64)
 
     def best(self) -> Integers:
-        """For each row of depths the index of its tiling, or -1."""
+        """For each row of depths the index of its best tiling among those found, or -1."""
         count, tables = len(self._depths), self._tables
         counts, levels, wanted = _levels(self._depths.tobytes())
         place, compared = np.empty(count, np.int32), np.zeros(1, np.int64)
@@ -265,12 +264,13 @@ class KernelSearch:
         self.compared, self._tilings, self._figures = int(compared[0]), tilings[:found], figures[:found]
         return place.astype(np.int64)
 
-    def figures(self, chosen: Integers) -> Floats:
-        """(6, n): cycles, beats read and written, issue, memory bound, drain bound cycles."""
-        return self._figures[chosen].T
+    def figures(self) -> Floats:
+        """Of the tilings found, (6, n): cycles, beats read and written, issue, memory bound, drain bound cycles."""
+        return self._figures.T
 
-    def tilings(self, chosen: Integers) -> list[Tiling]:
-        numbers, m, y, x = self._tilings[chosen].T
+    def tilings(self) -> list[Tiling]:
+        """Those found."""
+        numbers, m, y, x = self._tilings.T
         tables = self._tables
         sizes = np.column_stack([tables.channels[m, :3], tables.ys[y, 0], tables.xs[x, 0]]).astype(int).tolist()
         used = [tables.plan.structures[number] for number in numbers.tolist()]
@@ -313,9 +313,11 @@ class KernelGrids:
     """Exact figures of all tilings of a layer, structure by structure, as :class:`dse.schedule.closed_form.ClosedForm` has them."""
 
     def __init__(self, kernel: ctypes.CDLL, run: Run, sizes: Sizes) -> None:
-        self._kernel, self._constants, self._grouped = kernel, _constants(run), run.grouping.count > 1
+        array, lanes = array_alone(run.design), run.design.lanes
+        tables = _tables(array, lanes, run.layer, sizes)
+        self._kernel, self._constants, self._grouped = kernel, _constants(run, tables), tables.grouped
         self._programs = program_tables(run.design, run.layer)
-        self.parts = _parts(array_alone(run.design), run.design.lanes, run.layer, sizes)  # in the order of explore.py's blocks
+        self.parts = _parts(array, lanes, run.layer, sizes)  # in the order of explore.py's blocks
 
     def evaluate(self, part: Part, channels: Floats) -> tuple[Floats, Floats, Floats]:
         """(cycles, beats read, beats written) of ``channels`` (some of the part's) with all row and column cuts: two of shape (channels,

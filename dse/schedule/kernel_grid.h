@@ -87,8 +87,9 @@ struct Grid : Model {
         const double fixed = run.memory_start + run.latency + run.memory_end, inverse = 1 / run.num;
         const Program* shape = programs + int(c.code) * 16;
         double memory[128][SIDE], limit[32][SIDE], evaluation[SIDE], total[SIDE], channel_factors[4 * FACTORS];
-        const Beats beats = this->beats(s, c);
-        const double written = stored(s, c), all = c.count[S] * c.count[K] * c.count[C];
+        const Sums sums = this->sums(c);
+        const Beats beats = this->beats(s, c, sums);
+        const double all = c.count[S] * c.count[K] * c.count[C];
         const double leaving = c.output_beats[s.has(s.channels_loop()) ? LAST : FIRST];
         for (int i = 0; i < SIDE; i++) {
             const Program& program = shape[plane.code[i]];
@@ -97,7 +98,7 @@ struct Grid : Model {
             const double fetch = moved(program.beats, inverse) + run.latency;
             total[i] = run.before + fetch + run.instruction * program.first + (run.memory_start + last + 1)
                 + (run.phase_change + fixed) * (all * plane.tiles[i] + 1);
-            read[i] = beats.constant + beats.inputs * plane.load_sum[i] + beats.again * plane.tiles[i] - written + program.beats;
+            read[i] = beats.constant + beats.inputs * plane.load_sum[i] + beats.again * plane.tiles[i] - sums.stored + program.beats;
         }
         for (int at = 0; at < s.moved_count; at++) {
             const Moved& key = s.moved()[at];
@@ -139,7 +140,7 @@ struct Grid : Model {
         const int64_t pixels = y_count * x_count;
         Plane plane;
         double some_cycles[SIDE], some_read[SIDE];
-        for (int64_t m = 0; m < channel_count; m++) written[m] = stored(*structure, channels[m]);
+        for (int64_t m = 0; m < channel_count; m++) written[m] = sums(channels[m]).stored;
         for (int64_t first = 0; first < pixels; first += SIDE) {
             fill(plane, first);
             const int64_t count = std::min<int64_t>(SIDE, pixels - first);

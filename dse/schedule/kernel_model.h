@@ -87,24 +87,32 @@ struct Model {
 
     // -- beats ---------------------------------------------------------------------------------------------------------------
 
+    // Of a channel cut, over all of its tiles; no structure matters.
+    struct Sums {
+        double stored, inputs, weights, parameters, blocks, spaced;
+    };
+
+    Sums sums(const Channel& c) const {
+        const bool k_tiled = c.count[K] > 1, c_tiled = c.count[C] > 1;
+        const double groups = sum_over(c.groups, c.count[S]), outputs = run.batch * run.rows * run.columns;
+        double spaced[4];
+        for (int at = 0; at < 4; at++) spaced[at] = std::max(c.vectors[at], run.drain);
+        return {sum_over(c.output_beats, c.count[k_tiled ? K : S]) * ((k_tiled ? c.count[S] : 1) * outputs),
+                c_tiled ? sum_over(c.input_beats, c.count[C]) * c.count[S] : sum_over(c.input_beats, c.count[S]),
+                groups * sum_over(c.records, c.count[K]) * sum_over(c.runs, c.count[C]),
+                groups * sum_over(c.channels, c.count[K]) * run.parameter_beats, groups * sum_over(c.blocks, c.count[K]) * run.passes,
+                sum_over(spaced, c.count[C])};
+    }
+
     // The beats that do not depend on pixels, and those that do: const + inputs * loads + again * tiles.
     struct Beats {
         double constant, inputs, again;
     };
 
-    double stored(const Structure& s, const Channel& c) const {
-        double repeats = s.has(K) ? c.count[S] : 1;
-        return sum_over(c.output_beats, c.count[s.channels_loop()]) * (repeats * (run.batch * run.rows * run.columns));
-    }
-
-    Beats beats(const Structure& s, const Channel& c) const {
-        double groups = sum_over(c.groups, c.count[S]);
-        double inputs = s.has(C) ? sum_over(c.input_beats, c.count[C]) * c.count[S] : sum_over(c.input_beats, c.count[S]);
-        double weights = groups * sum_over(c.records, c.count[K]) * sum_over(c.runs, c.count[C]);
-        double parameters = groups * sum_over(c.channels, c.count[K]) * run.parameter_beats;
-        Beats result = {stored(s, c), s.inputs_by_k ? inputs * c.count[K] : inputs, 0};
-        (s.weights_again ? result.again : result.constant) += weights;
-        (s.parameters_again ? result.again : result.constant) += parameters;
+    Beats beats(const Structure& s, const Channel& c, const Sums& sums) const {
+        Beats result = {sums.stored, s.inputs_by_k ? sums.inputs * c.count[K] : sums.inputs, 0};
+        (s.weights_again ? result.again : result.constant) += sums.weights;
+        (s.parameters_again ? result.again : result.constant) += sums.parameters;
         return result;
     }
 
@@ -112,14 +120,6 @@ struct Model {
         double fetch = std::ceil(program.beats * run.den / run.num) + run.latency;
         return run.before + fetch + run.instruction * program.first;
     }
-
-    double spaced_sum(const Channel& c) const {
-        double spaced[4];
-        for (int at = 0; at < 4; at++) spaced[at] = std::max(c.vectors[at], run.drain);
-        return sum_over(spaced, c.count[C]);
-    }
-
-    double blocks(const Channel& c) const { return sum_over(c.groups, c.count[S]) * sum_over(c.blocks, c.count[K]) * run.passes; }
 
     // -- exact cycles --------------------------------------------------------------------------------------------------------
 

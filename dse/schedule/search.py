@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dse.schedule.banks import BANKS
 from dse.schedule.compiler import Program, compile_program
-from dse.schedule.explore import BANKS, Integers, LayerSpace, Missing, Objective
+from dse.schedule.explore import Integers, LayerSpace, Missing, Objective
 from dse.schedule.predict import Prediction, predict
 from dse.schedule.tiling import TilePlan
 from hdl.design import FIXED_DEPTHS, MAX_BANK_DEPTH, Design

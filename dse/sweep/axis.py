@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dse.schedule.explore import BANKS
+from dse.schedule.banks import BANKS
 from dse.sweep.expression import Env, Expression
 from hdl.design import (
     BUS_BITS,

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dse.schedule.banks import alike
 from dse.schedule.chain_graph import linkable
 from dse.schedule.chain_search import Figures, LineSearch, Way, even_spaces
-from dse.schedule.explore import Objective, alike
+from dse.schedule.explore import Objective
 from dse.sweep.workload import Workload
 from hdl.design import Design
 from hdl.layer import Layer

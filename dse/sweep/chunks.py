@@ -22,8 +22,8 @@ from dse.sweep.space import Space
 from dse.sweep.workload import Workload
 
 CHUNK_POINTS = 20_000
-CHUNK_SEARCHES = 24
-"""Families of a chunk times layers that differ: each is one search for the best mappings, of a tenth of a second or so."""
+CHUNK_SEARCHES = 120
+"""Families of a chunk times layers that differ: each is one search for the best mappings, of a few milliseconds."""
 PARQUET = {"compression": "zstd", "compression_level": 3, "version": "2.6", "write_page_checksum": True}
 """Fixed, so that equal tables are equal files."""
 MARK = b"nearmac.chunk"
@@ -58,7 +58,7 @@ class Chunk:
 
 
 def families_a_chunk(workload: Workload) -> int:
-    """How many make a chunk of seconds, which is what an interrupt costs at most."""
+    """How many make a chunk of a second, which is what an interrupt costs at most."""
     return max(1, CHUNK_SEARCHES // len({replace(layer, name="layer") for _, layer, _ in workload.layers}))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from boards.figures import Percent, Trust
 from boards.schema import Board
-from dse.schedule.explore import BANKS, Missing
+from dse.schedule.banks import BANKS
+from dse.schedule.explore import Missing
 from hdl.design import Design
 from hdl.ram import ram_shape
 
@@ -61,17 +63,25 @@ def describe_missing(design: Design, depths: Sequence[int], missing: Missing) ->
     """(why no tile fits, by how much): of all banks that are too small together, the block RAMs that they would have to have more, in
     relation to those of the whole design. ``depths``: of its input, weight, output and psum banks. Not a number where no bank is too
     small."""
-    def blocks(kind: str, entries: int) -> int:
-        if not entries:
-            return 0
-        shape = ram_shape(design.bank_width_bits(kind), entries, family=design.family, distributed_depth=design.distributed_depth)
-        return design.bank_count(kind) * shape.blocks
-
     if not missing.banks:
         return str(missing), float("nan")
-    more = sum(blocks(kind, need) - blocks(kind, there) for kind, need, there in missing.banks)
-    present = design.bank_rams("parameter") + design.bank_rams("program") + sum(map(blocks, BANKS, depths))
+    more = sum(_blocks(design, kind, need) - _blocks(design, kind, there) for kind, need, there in missing.banks)
+    present = _fixed_blocks(design) + sum(_blocks(design, kind, depth) for kind, depth in zip(BANKS, depths, strict=True))
     return f"{missing} ({more} block RAM{'s' if more != 1 else ''} more, beside {present})", more / present
+
+
+@lru_cache(maxsize=4096)
+def _blocks(design: Design, kind: str, entries: int) -> int:
+    """Block RAMs of banks of so many entries."""
+    if not entries:
+        return 0
+    shape = ram_shape(design.bank_width_bits(kind), entries, family=design.family, distributed_depth=design.distributed_depth)
+    return design.bank_count(kind) * shape.blocks
+
+
+@lru_cache(maxsize=64)
+def _fixed_blocks(design: Design) -> int:
+    return design.bank_rams("parameter") + design.bank_rams("program")
 
 
 def describe_slow(fps: float, least: float) -> str:

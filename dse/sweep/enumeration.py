@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boards.schema import Board
 from dse.estimate.resources import estimate_resources, usable
-from dse.schedule.explore import BANKS
+from dse.schedule.banks import BANKS
 from dse.sweep.axis import ARRAY_AXES, BANK_AXES, Axis
 from dse.sweep.constraints import RESOURCES
 from dse.sweep.expression import Expression

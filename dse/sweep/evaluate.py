@@ -16,8 +16,9 @@ from dse.choose import board_timing
 from dse.estimate.external_memory import excess
 from dse.estimate.resources import estimate_resources, usable
 from dse.schedule.axes import Sizes
+from dse.schedule.banks import BANKS, design_with_depths
 from dse.schedule.chain_search import Figures
-from dse.schedule.explore import BANKS, LayerSpace, Objective, design_with_depths
+from dse.schedule.explore import LayerSpace, Objective
 from dse.schedule.search import bank_depths
 from dse.schedule.tiling import Tiling
 from dse.sweep.arrays import to_arrow, to_texts
@@ -230,7 +231,7 @@ def _totals(design: Design, workload: Workload, timing: MemoryTiming, objective:
     alive = np.arange(len(depths))
     for layer, (name, repeat) in _distinct(workload).items():
         try:
-            best = LayerSpace(design, layer, TILE_SIZES).best(depths[alive], timing, objective)
+            best = LayerSpace(design, layer, TILE_SIZES).best(depths[alive], timing, objective, figures_only=True)
         except InputError as error:
             reasons |= {int(row): ("unsupported", f"layer {name}: {error.what}", np.nan) for row in alive}
             alive = alive[:0]

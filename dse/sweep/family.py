@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boards.primitives import Family as DeviceFamily
 from boards.schema import Board
-from dse.schedule.explore import BANKS
+from dse.schedule.banks import BANKS
 from dse.sweep.axis import MAX_BANK_BYTES
 from hdl.design import MAX_BANK_DEPTH, Design
 from hdl.ram import ram_shape

@@ -13,7 +13,8 @@ from boards.schema import Board
 from boards.strict_yaml import read_mapping
 from boards.validation import validate
 from dse.estimate.resources import usable
-from dse.schedule.explore import BANKS, Objective
+from dse.schedule.banks import BANKS
+from dse.schedule.explore import Objective
 from dse.sweep.axis import ARRAY_AXES, AXES, BANK_AXES, Axis, parse_axis
 from dse.sweep.constraints import RESOURCES, Constraints
 from dse.sweep.enumeration import BITS, BOARD_NAMES, Enumeration, Enumerator, binding_order

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dse.fidelity.check import Point
-from dse.fidelity.points import random_points
+from dse.fidelity.points import PRECISIONS, random_design, random_points
 from dse.schedule import closed_form, explore
 from dse.schedule import program_shape as program_shapes
 from dse.schedule.axes import Sizes, channel_cuts, spatial_cuts
+from dse.schedule.banks import BANKS, alike, design_with_depths
 from dse.schedule.closed_form import Run
 from dse.schedule.compiler import compile_program
-from dse.schedule.explore import BANKS, LayerSpace, Objective, tiling_blocks
+from dse.schedule.explore import LayerSpace, Objective, tiling_blocks
 from dse.schedule.factors import Block
 from dse.schedule.graph import graph_cycles, tile_graph
 from dse.schedule.phase_kinds import Structure
 from dse.schedule.predict import predict
-from dse.schedule.program_shape import Pattern, program_shape
+from dse.schedule.program_shape import Pattern, program_config, program_shape
 from dse.schedule.tiling import LOOPS, TilePlan
 from hdl.design import Design
 from hdl.layer import Layer
@@ -149,3 +151,23 @@ def test_no_mapping_where_every_program_exceeds_its_ram(compiled: bool, monkeypa
         for cached in caches:
             cached.cache_clear()
     assert not best.feasible[0] and best.cycles[0] == 0 and best.tilings == ()
+
+
+def test_banks_that_are_searched_together_have_programs_of_one_length() -> None:
+    random, depths = Random(4), [1 << bits for bits in range(9, 17)]
+    for number in range(40):
+        design = random_design(random, *PRECISIONS[number % len(PRECISIONS)])
+        rows = np.array([[random.choice(depths), random.choice(depths), 512, random.choice((0, 512, 8192))] for _ in range(12)])
+        for _, which in alike(design, rows.tobytes()):
+            assert len({program_config(design_with_depths(design, rows[at].tolist())) for at in which}) == 1, design
+
+
+def test_a_deep_weight_bank_beside_a_shallow_one() -> None:
+    """From 32,768 entries on a field of the program needs a word of data: it takes longer to fetch."""
+    space = LayerSpace(Design(rows=1, cols=1), Layer.conv(K=4, C=4, OY=6, OX=6, FY=3, FX=3, P=1))
+    timing = MemoryTiming(12, 14, 25)
+    shallow, deep = np.array([[512, 512, 512, 0]]), np.array([[512, 32768, 512, 0]])
+    together = space.best(np.concatenate([shallow, deep]), timing)
+    assert [space.best(rows, timing).cycles[0] for rows in (shallow, deep)] == together.cycles.tolist()
+    plan = TilePlan(design_with_depths(space.design, deep[0].tolist()), space.layer, together.tilings[together.tiling_index[1]])
+    assert predict(plan, compile_program(plan), timing).cycles == together.cycles[1]

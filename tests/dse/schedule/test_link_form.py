@@ -9,9 +9,9 @@ import pytest
 
 from dse.fidelity.chains import random_chains
 from dse.schedule.axes import Sizes
+from dse.schedule.banks import BANKS
 from dse.schedule.chain import predict_link
 from dse.schedule.closed_form import Run
-from dse.schedule.explore import BANKS
 from dse.schedule.frame import ANYWHERE
 from dse.schedule.link_form import Link, LinkSpace, every_size_up_to
 from dse.schedule.predict import ProgramLength

@@ -8,7 +8,7 @@ import pytest
 
 from boards.errors import InputError
 from boards.loader import load_board
-from dse.schedule.explore import BANKS
+from dse.schedule.banks import BANKS
 from dse.sweep.space import Space
 from dse.sweep.workload import Workload
 from hdl.design import Design

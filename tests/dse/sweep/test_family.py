@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boards.errors import InputError
 from dse.estimate.resources import estimate_resources
-from dse.schedule.explore import BANKS
+from dse.schedule.banks import BANKS
 from dse.sweep.enumeration import smallest_banks
 from dse.sweep.family import Family, bank_shapes, bank_sizes
 from hdl.design import Design

@@ -12,7 +12,8 @@ import pytest
 from boards import load_board
 from dse.choose import board_timing
 from dse.fidelity.check import Point, check_point
-from dse.schedule.explore import BANKS, LayerSpace, Objective
+from dse.schedule.banks import BANKS
+from dse.schedule.explore import LayerSpace, Objective
 from dse.schedule.search import bank_depths
 from dse.schedule.tiling import Tiling
 from dse.sweep.evaluate import TILE_SIZES, evaluate_family
