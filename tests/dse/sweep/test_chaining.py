@@ -12,8 +12,9 @@ from dse.schedule.chain_search import even_spaces, plan_chain
 from dse.schedule.explore import Objective
 from dse.sweep.axis import parse_axis
 from dse.sweep.chaining import lines_of
-from dse.sweep.evaluate import evaluate_family, layer_table, map_layers
+from dse.sweep.evaluate import evaluate_family
 from dse.sweep.family import Family
+from dse.sweep.layers import layer_table, map_layers
 from dse.sweep.space import Space
 from dse.sweep.verify import candidates, pick, verify_front
 from dse.sweep.workload import Workload
