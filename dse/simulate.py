@@ -87,7 +87,7 @@ class LayerReport:
             "bound": {"kind": kind, "cycles": bound_cycles},
             "bounds": {"compute_cycles": prediction.compute_bound_cycles, "memory_cycles": prediction.memory_bound_cycles,
                        "drain_cycles": prediction.drain_bound_cycles, "first_load_cycles": prediction.first_load_cycles,
-                       "last_store_cycles": prediction.last_store_cycles},
+                       "last_store_cycles": prediction.last_store_cycles, "memory_stall_cycles": prediction.memory_stall_cycles},
             "compulsory_bytes": compulsory_bytes(design, layer),
             "lower_bound_bytes": communication_lower_bound_bytes(design, layer),
             "asymptotic_bound_bytes": asymptotic_bound_bytes(design, layer),

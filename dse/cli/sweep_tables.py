@@ -12,7 +12,7 @@ from rich.text import Text
 from boards.schema import Board
 from dse.cli.simulation_table import BUFFERS, rows_table
 from dse.sweep.chunks import at_bits
-from dse.sweep.evaluate import layer_table
+from dse.sweep.layers import layer_table
 from dse.sweep.results import design_name, design_of
 from dse.sweep.run import SweepReport
 from dse.sweep.verify import spread
@@ -103,7 +103,7 @@ def layers_table(report: SweepReport, row: Row, board: Board) -> Table:
     table = Table(title=f"at {design.clock_mhz:g} MHz; {board.name} offers {board.offered_mb_s:,.4g} MB/s", title_justify="left", box=None,
                   padding=(0, 2, 0, 0))
     table.add_column("layer", no_wrap=True)
-    for name in ("times", "cycles", "share of\ntime", "external\nMB"):
+    for name in ("times", "cycles", "share of\ntime", "waits for\nmemory", "external\nMB"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("bound")
     if design.chaining:
@@ -112,5 +112,6 @@ def layers_table(report: SweepReport, row: Row, board: Board) -> Table:
     for entry in layer_table(design, at_bits(report.workload, design.activation_bits), board, report.mapping):
         stays = ["on chip" if entry["output_stays"] else ""] if design.chaining else []
         table.add_row(entry["name"], str(entry["repeat"]), f"{entry['cycles']:,}", f"{entry['time_share']:.1%}",
-                      f"{entry['external_bytes'] / 1e6:,.4g}", entry["bound"], *stays, f"{entry['compute_bound_mb_s']:,.4g}")
+                      f"{entry['memory_stall_cycles'] / entry['cycles']:.1%}", f"{entry['external_bytes'] / 1e6:,.4g}", entry["bound"],
+                      *stays, f"{entry['compute_bound_mb_s']:,.4g}")
     return table

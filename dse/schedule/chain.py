@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dse.schedule.compiler import NOWHERE, Program, Region, compile_program, memory_map
 from dse.schedule.frame import Frame
 from dse.schedule.packing import pack_memories, unpack_output
-from dse.schedule.predict import ProgramLength, drain_bound_cycles, largest_bound, tile_costs
+from dse.schedule.predict import ProgramLength, drain_bound_cycles, largest_bound, memory_stall_cycles, tile_costs
 from dse.schedule.program_shape import Pattern, program_shape
 from dse.schedule.tiling import IllegalTiling, TilePlan, Tiling
 from hdl import timing as hardware
@@ -55,6 +55,7 @@ class ChainPrediction:
     issue_cycles: int
     memory_bound_cycles: int
     drain_bound_cycles: int
+    memory_stall_cycles: int
     layers: tuple[ChainPrediction, ...] = field(default=(), repr=False)
 
     @property
@@ -169,7 +170,7 @@ def predict_chain(run: ChainRun, timing: MemoryTiming) -> ChainPrediction:
 
 def _sum(parts: Iterable[ChainPrediction]) -> ChainPrediction:
     parts = tuple(parts)
-    names = ("cycles", "beats_read", "beats_written", "issue_cycles", "memory_bound_cycles", "drain_bound_cycles")
+    names = ("cycles", "beats_read", "beats_written", "issue_cycles", "memory_bound_cycles", "drain_bound_cycles", "memory_stall_cycles")
     sums: dict[str, int] = {name: sum(getattr(part, name) for part in parts) for name in names}
     return ChainPrediction(**sums, layers=parts)
 
@@ -196,4 +197,5 @@ def predict_link(plan: TilePlan, program: ProgramLength, timing: MemoryTiming) -
     else:  # the run ends with the last write beat
         cycles += int(phases[:-1].sum()) + hardware.MEMORY_START_CYCLES + timing.transfer_cycles(int(store[-1])) + 1
     return ChainPrediction(cycles, int(load.sum()) + program.beats, 0 if plan.output_is_kept else int(store.sum()),
-                           int(costs.issue_cycles.sum()), -(-int(travelling.sum()) * timing.den // timing.num), drain_bound_cycles(costs))
+                           int(costs.issue_cycles.sum()), -(-int(travelling.sum()) * timing.den // timing.num), drain_bound_cycles(costs),
+                           memory_stall_cycles(memory, compute, evaluate))

@@ -39,7 +39,7 @@ FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=default", "-w", 
 GOALS = ("both", "cycles", "bytes")
 LOOPS = "SKCBYX"  # by bit
 FACTORS = ("rest", "inner", "tail", "three")
-MOST_MOVES, MOST_LIMITS = 128, 32  # of a structure's kinds of phases: kernel.cpp has room for so many
+MOST_MOVES, MOST_LIMITS = 192, 40  # of a structure's kinds of phases: kernel.cpp has room for so many
 
 # -- the library -------------------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ struct Grid : Model {
         const Structure& s = *structure;
         const double fixed = run.memory_start + run.latency + run.memory_end, inverse = 1 / run.num;
         const Program* shape = programs + int(c.code) * 16;
-        double memory[128][SIDE], limit[32][SIDE], evaluation[SIDE], total[SIDE], channel_factors[4 * FACTORS];
+        double memory[192][SIDE], limit[40][SIDE], evaluation[SIDE], total[SIDE], channel_factors[4 * FACTORS];
         const Sums sums = this->sums(c);
         const Beats beats = this->beats(s, c, sums);
         const double all = c.count[S] * c.count[K] * c.count[C];

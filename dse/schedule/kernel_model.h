@@ -126,7 +126,7 @@ struct Model {
     double cycles(const Structure& s, const Channel& c, const Cut& y, const Cut& x, const Program& shape) const {
         const double fixed = run.memory_start + run.latency + run.memory_end;
         const double evaluation = run.evaluation + run.instruction * shape.tile - fixed;
-        double memory[128], limit[32], factor[LOOPS * FACTORS];
+        double memory[192], limit[40], factor[LOOPS * FACTORS];
         for (int at = 0; at < s.moved_count; at++) {
             const Moved& key = s.moved()[at];
             double beats = 0;

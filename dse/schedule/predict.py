@@ -42,6 +42,7 @@ class Prediction:
 
     ``cycles``: from the cycle in which ``start`` is taken to that of the last write beat, both counted. ``compute_bound_cycles``,
     ``memory_bound_cycles``, ``drain_bound_cycles``: what each resource alone would need, first load and last store apart.
+    ``memory_stall_cycles``: between first load and last store, the cycles in which all but the memory is done and waits for it.
     ``phase_cycles``: of every phase, in order.
     """
 
@@ -54,6 +55,7 @@ class Prediction:
     drain_bound_cycles: int
     first_load_cycles: int
     last_store_cycles: int
+    memory_stall_cycles: int
     phase_cycles: Counts
 
     @property
@@ -123,6 +125,11 @@ def drain_bound_cycles(costs: TileCosts) -> int:
     return int(np.where(limited, costs.drain_bound_cycles, costs.issue_cycles).sum() if limited.any() else costs.drain_bound_cycles.sum())
 
 
+def memory_stall_cycles(memory: Counts, compute: Counts, evaluate: Counts) -> int:
+    """Of arrays by phase; the first phase is a load alone and the last one a store."""
+    return int(np.maximum(memory - np.maximum(compute, evaluate), 0)[1:-1].sum())
+
+
 def compute_start_cycles(plan: TilePlan) -> int:
     """From a phase's first cycle to its first operand vector; the lanes' limits settle one lane a cycle."""
     return hardware.COMPUTE_START_CYCLES + plan.design.lanes - 1
@@ -176,7 +183,8 @@ def predict(plan: TilePlan, program: Program | ProgramLength, timing: MemoryTimi
         compute_bound_cycles=int(costs.issue_cycles.sum()),
         memory_bound_cycles=-int(-(total_beats / offered) // 1),
         drain_bound_cycles=drain_bound_cycles(costs),
-        first_load_cycles=int(memory[0]), last_store_cycles=int(memory[-1]), phase_cycles=phases)
+        first_load_cycles=int(memory[0]), last_store_cycles=int(memory[-1]),
+        memory_stall_cycles=memory_stall_cycles(memory, compute, evaluate), phase_cycles=phases)
 
 
 def _memory_cycles(beats: Counts, timing: MemoryTiming) -> Counts:

@@ -35,7 +35,7 @@ COLUMNS: dict[str, Column] = {
     "drains": Column(INT, "", "parallel result paths"),
     "output_multiplier": Column(TEXT, "", "serial, dsp or lut"),
     "distributed_depth": Column(INT, "entries", "banks of at most this many are distributed RAM; 0 is none"),
-    "chaining": Column(TRUTH, "", "tensors can stay on chip from one layer to the next ([chains](architecture.md#chains-of-layers))"),
+    "chaining": Column(TRUTH, "", "tensors can stay on chip from one layer to the next ([chains.md](chains.md))"),
     "input_bytes": Column(LONG, "bytes", "input banks, all together"),
     "weight_bytes": Column(LONG, "bytes", "weight banks, all together"),
     "output_bytes": Column(LONG, "bytes", "output banks, all together"),

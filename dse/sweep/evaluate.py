@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,9 @@ from dse.estimate.external_memory import excess
 from dse.estimate.resources import estimate_resources, usable
 from dse.schedule.axes import Sizes
 from dse.schedule.banks import BANKS, design_with_depths
-from dse.schedule.chain_search import Figures
 from dse.schedule.explore import LayerSpace, Objective
-from dse.schedule.search import bank_depths
-from dse.schedule.tiling import Tiling
 from dse.sweep.arrays import to_arrow, to_texts
-from dse.sweep.chaining import SAVINGS, savings, ways
+from dse.sweep.chaining import SAVINGS, savings
 from dse.sweep.columns import COLUMNS, SCHEMA, TEXT
 from dse.sweep.constraints import RESOURCES, TILING, Constraints, describe_excess, describe_missing, describe_slow, describe_traffic
 from dse.sweep.family import Family
@@ -32,7 +28,7 @@ from hdl.errors import InputError
 from hdl.layer import Layer
 from sim.memory import MemoryTiming
 
-__all__ = ["Workload", "evaluate_family", "layer_table", "unevaluated"]
+__all__ = ["Workload", "evaluate_family", "unevaluated"]
 
 Integers = NDArray[np.int64]
 Objects = NDArray[np.object_]
@@ -100,65 +96,6 @@ def unevaluated(family: Family, workload: Workload, board: Board, constraints: C
     columns = _design_columns(family, workload, board) | _resources(family, board, constraints or Constraints())
     columns |= _figures(family, workload, None, np.zeros(0, np.intp))
     return _table(columns, verdicts, verdicts.open)
-
-
-def layer_table(design: Design, workload: Workload, board: Board, objective: Objective = Objective.BOTH) -> list[dict[str, Any]]:
-    """Each layer of a design point: cycles and bytes (of all its repeats), what bounds it, its share of the time, whether its output
-    stays on chip, and ``compute_bound_mb_s``, what the board would have to offer so that array or drains are what it waits for.
-
-    Raises InputError when a layer cannot be mapped.
-    """
-    rows: list[dict[str, Any]] = []
-    for entry in map_layers(design, workload, board, objective):
-        figures, repeat = entry.figures, entry.repeat
-        bounds = {kind: getattr(figures, f"{kind}_bound_cycles") * repeat for kind in BOUNDS}
-        moved = figures.beats * repeat * (design.bus_bits // 8)
-        array_seconds = max(bounds["compute"], bounds["drain"]) / (design.clock_mhz * 1e6)
-        rows.append({
-            "name": entry.name, "repeat": repeat, "macs": entry.layer.macs * repeat, "cycles": figures.cycles * repeat,
-            "external_bytes": moved, "bound": max(bounds, key=lambda kind: bounds[kind]), "output_stays": entry.output_stays,
-            **{f"{kind}_bound_cycles": cycles for kind, cycles in bounds.items()},
-            "tiling": str(entry.tiling), "compute_bound_mb_s": moved / array_seconds / 1e6})
-    total = sum(row["cycles"] for row in rows)
-    return [{**row, "time_share": row["cycles"] / total} for row in rows]
-
-
-@dataclass(frozen=True)
-class MappedLayer:
-    """A layer of a design point as the sweep maps it; ``figures``: of one of its ``repeat`` runs, in its chain if it is in one.
-    ``chain``: names of the layers that run from one start with it, in order; itself alone where it runs by itself."""
-
-    name: str
-    layer: Layer
-    repeat: int
-    figures: Figures
-    tiling: Tiling
-    chain: tuple[str, ...]
-
-    @property
-    def output_stays(self) -> bool:
-        """On chip, for the next layer of the chain."""
-        return self.name != self.chain[-1]
-
-
-def map_layers(design: Design, workload: Workload, board: Board, objective: Objective = Objective.BOTH) -> list[MappedLayer]:
-    """Every layer of a design point, in order. Raises InputError when a layer cannot be mapped."""
-    timing, depths = board_timing(board, design), bank_depths(design)
-    found: dict[str, MappedLayer] = {}
-    for name, layer, repeat in workload.layers:
-        best = LayerSpace(design, layer, TILE_SIZES).best(depths[None, :], timing, objective)
-        if not best.feasible[0]:
-            raise InputError(f"layer {name}: {best.reasons[0]}", where="layer", value=str(layer))
-        figures = Figures(*(int(getattr(best, figure)[0]) for figure in TOTALS))
-        found[name] = MappedLayer(name, layer, repeat, figures, best.tilings[int(best.tiling_index[0])], (name,))
-    alone = {name: entry.figures for name, entry in found.items()}
-    for line, way in ways(design, workload, timing, objective, depths, alone):
-        for names, part in product(line.names, way.runs):
-            for name, chosen in zip(names[part], way.chosen[part], strict=True):
-                if chosen is not None:
-                    table, row = chosen
-                    found[name] = replace(found[name], figures=Figures.linked(table, row), tiling=table.tiling(row), chain=names[part])
-    return list(found.values())
 
 
 # -- what a point is --------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from dse.schedule.tiling import TilePlan
 from dse.simulate import simulate
 from dse.simulate_chain import simulate_chain
 from dse.sweep.chunks import at_bits
-from dse.sweep.evaluate import MappedLayer, map_layers
+from dse.sweep.layers import MappedLayer, map_layers
 from dse.sweep.results import design_of
 from dse.sweep.workload import Workload
 from dse.workload.line import JOINT

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 import dse.simulate_network
+from dse.choose import board_timing
 from dse.cli.main import run
+from dse.schedule.chain import predict_chain
+from dse.simulate_chain import ChainReport
 from dse.workload.layer_file import dump_design
 from hdl.design import Design
 
@@ -144,3 +147,78 @@ def test_no_layer_runs(capsys, directory):
             "input=1KiB,weight=1KiB,output=1KiB,psum=0B"]
     assert run(args) == 2
     assert "no tile fits" in capsys.readouterr().err
+
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+
+LINE = """
+name: line
+nodes:
+  - {op: input, shape: [1, 2, 3, 3]}
+  - {op: conv, name: first, K: 4, F: 1}
+  - {op: relu}
+  - {op: conv, name: second, K: 3, F: 1}
+  - {op: flatten}
+  - {op: linear, name: fc, K: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory) -> list[str]:
+    path = tmp_path_factory.mktemp("line")
+    (path / "line.yaml").write_text(LINE)
+    (path / "design.yaml").write_text(dump_design(DESIGN.with_(chaining=True)))
+    return [str(path / "line.yaml"), "--board", "papilio-pro", "--design", str(path / "design.yaml")]
+
+
+def test_layers_joined_by_plus_are_a_chain(line, capsys):
+    assert run(["simulate", *line, "--layer", "first+second", "--engine", "amaranth"]) == 0
+    out, err = capsys.readouterr()
+    text = [" ".join(row.split()) for row in out.splitlines()]
+    chain = next(row for row in text if row.startswith("1 first, second "))
+    cycles, equal, exact, moved, saved = chain.removeprefix("1 first, second ").split()[:5]
+    assert (equal, exact) == ("equal", "exact") and int(saved) > 0
+    assert err == f"nearmac: first+second (1 to 2 of 2): {cycles} cycles, as predicted, {saved} bytes saved\n"
+    assert any(row.startswith("first 72 (") and row.endswith(" chain 1") for row in text)
+    assert any(row.startswith(f"on chip 1 tensor in 1 chain: {saved} bytes and ") for row in text)
+    assert f"cycles {cycles} simulated, {cycles} predicted" in text
+    assert any(row.startswith("bytes ") and moved.isdigit() for row in text)
+
+
+def test_a_mismatch_of_a_chain_ends_with_status_1(line, capsys, monkeypatch):
+    class Result:
+        cycles = beats_read = beats_written = 1
+        engine, cycles_per_s, wall_s, counters = "none", 1.0, 1.0, None
+
+    monkeypatch.setattr(dse.simulate_network, "simulate_chain",
+                        lambda chain, board, alone, **_: ChainReport(chain, alone, predict_chain(chain, board_timing(board, chain.design)),
+                                                                     Result(), 2, False))
+    assert run(["simulate", *line, "--layer", "first+second"]) == 1
+    out, err = capsys.readouterr()
+    assert "MISMATCH: bytes" in out and "MISMATCH: 2 differ" in out and ": 1 cycles, MISMATCH, " in err
+
+
+def test_emit_a_chain(line, tmp_path, capsys):
+    assert run(["emit", *line, "--layer", "first+second", "--out", str(tmp_path / "out"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["workload"] == "line:first+second" and [layer["name"] for layer in data["layers"]] == ["first", "second"]
+    assert "network.yaml" in data["files"] and data["saved_bytes"] > 0 and len(data["tilings"]) == 2
+
+
+@pytest.mark.parametrize("more, message", [
+    (["--layer", "second+fc", "--chaining"], "--layer: fc reads flatten1, not second, got 'second+fc'; name layers that follow each other, "
+                                             "with nothing between them"),
+    (["--layer", "first+second", "--array", "2x2x1"], "--layer: several layers run from one start on designs with chaining alone, got "
+                                                      "'first+second'; give --chaining, or name one layer"),
+    (["--layer", "first+second", "--chaining", "--array", "2x2x1", "--buffers", "input=1KiB"],
+     "--layer: the tensor from first to second does not stay on chip, got 'first+second'; use larger input banks, or emit the layers one "
+     "by one")])
+def test_chains_that_cannot_be_emitted(more, message, tmp_path, capsys):
+    (tmp_path / "line.yaml").write_text(LINE.replace("3, 3]", "60, 60]"))
+    assert run(["emit", str(tmp_path / "line.yaml"), "--board", "papilio-pro", *more, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_chaining_is_part_of_a_design(line, capsys):
+    assert run(["simulate", *line, "--chaining"]) == 2
+    assert "given together with --chaining" in capsys.readouterr().err

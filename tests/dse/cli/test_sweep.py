@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dse.sweep.chunks
-import dse.sweep.evaluate
+import dse.sweep.layers
 import dse.sweep.verify
 from dse.cli.main import run
 from dse.cli.sweep_tables import front_table, fronts
@@ -172,7 +172,7 @@ def test_verify(done, space, capsys, monkeypatch):
             right = super().best(*args)
             return replace(right, cycles=right.cycles + 1)
 
-    monkeypatch.setattr(dse.sweep.evaluate, "LayerSpace", Off)
+    monkeypatch.setattr(dse.sweep.layers, "LayerSpace", Off)
     assert run(arguments(space, done["out"], "--resume", "--verify", "1")) == 1
     captured = capsys.readouterr()
     assert "MISMATCH" in captured.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -12,7 +13,8 @@ import dse.schedule.explore
 from dse.fidelity.points import GEOMETRIES, PRECISIONS, random_design, random_layer, random_timing
 from dse.schedule.axes import Sizes
 from dse.schedule.explore import LayerSpace, Mappings, Objective
-from dse.schedule.kernel import library
+from dse.schedule.kernel import _flattened, library
+from dse.schedule.phase_kinds import structures
 from hdl.compatibility import check_layer
 from hdl.design import Design
 from hdl.errors import InputError
@@ -95,6 +97,25 @@ def test_many_banks_and_many_tilings(objective: Objective, monkeypatch: pytest.M
     plain, compiled = both(LayerSpace(design, layer, Sizes.EVEN), depths, TIMING, objective, monkeypatch)
     assert_same(plain, compiled)
     assert plain.compared > 20_000 and len(plain.tilings) > 5
+
+
+def test_the_kernel_has_room_for_every_structure() -> None:
+    """Of loops with several tiles, orders and residencies: all combinations."""
+    count = 0
+    for batch, *tiled in product((1, 2), *((False, True),) * 5):
+        for structure in structures(batch, tuple(tiled[:3]), *tiled[3:]):
+            count += len(_flattened(structure)) > 0
+    assert count > 100
+
+
+@needs_kernel
+def test_groups_in_tiles_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AlexNet's grouped layers have several tiles along every loop."""
+    design = Design(rows=8, cols=8, accumulator_bits=32, psum_bytes=1 << 15, bus_bits=32)
+    layer = Layer.conv(K=32, C=32, G=2, OY=13, OX=13, FY=3, FX=3, P=1)
+    depths = np.array([(512, 512, 512, 512), (1024, 1024, 512, 1024)])
+    plain, compiled = both(LayerSpace(design, layer, Sizes.EVEN), depths, TIMING, Objective.BOTH, monkeypatch)
+    assert_same(plain, compiled)
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "'", "false"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dse.fidelity.points import random_points
 from dse.schedule.compiler import compile_program
 from dse.schedule.predict import ProgramLength, predict, tile_costs
 from dse.schedule.tiling import IllegalTiling, Order, TilePlan, Tiling
@@ -57,6 +58,16 @@ def test_no_phase_is_longer_than_its_longest_part() -> None:
     # 18 vectors a group, but four results of ten cycles each.
     assert slow.bound[0] == "memory" and free.bound[0] == "drain"
     assert slow.cycles > free.cycles
+
+
+def test_faster_memory_never_means_more_waiting() -> None:
+    for point in random_points(3, 20, 3):
+        plan = TilePlan(point.design, point.layer, point.tiling)
+        program = compile_program(plan)
+        stalls = [predict(plan, program, MemoryTiming(12, num, 100)).memory_stall_cycles for num in (1, 5, 20, 50, 100)]
+        assert stalls == sorted(stalls, reverse=True) and stalls[-1] >= 0
+        phases = predict(plan, program, MemoryTiming(12, 1, 100)).phase_cycles
+        assert stalls[0] <= int(phases[1:-1].sum())
 
 
 def test_latency_must_cover_the_lanes() -> None:

@@ -12,8 +12,9 @@ from dse.schedule.chain_search import even_spaces, plan_chain
 from dse.schedule.explore import Objective
 from dse.sweep.axis import parse_axis
 from dse.sweep.chaining import lines_of
-from dse.sweep.evaluate import evaluate_family, layer_table, map_layers
+from dse.sweep.evaluate import evaluate_family
 from dse.sweep.family import Family
+from dse.sweep.layers import layer_table, map_layers
 from dse.sweep.space import Space
 from dse.sweep.verify import candidates, pick, verify_front
 from dse.sweep.workload import Workload
@@ -31,7 +32,7 @@ LAYERS = (conv("a", 8, 4, 12), conv("b", 12, 8, 12), conv("c", 4, 12, 12), conv(
           conv("b2", 12, 8, 12), conv("c2", 4, 12, 12))
 WORKLOAD = Workload("two lines", tuple((layer.name, layer, 3 if layer.name == "other" else 1) for layer in LAYERS),
                     (("a", "b", "c"), ("a2", "b2", "c2")))
-SPACE = Space.from_dict({"rows": 4, "cols": 4, "chaining": [False, True], "psum_bytes": [0, "4KiB"],
+SPACE = Space.from_dict({"rows": 4, "cols": 4, "chaining": [False, True], "psum_bytes": "4KiB",
                          "input_bytes": ["2KiB", "4KiB", "8KiB"], "weight_bytes": "8KiB"})
 
 

@@ -9,13 +9,13 @@ from boards.loader import load_board
 from dse.choose import board_timing
 from dse.estimate.resources import overshoot, usable
 from dse.schedule.compiler import compile_program
-from dse.schedule.explore import LayerSpace, Objective
+from dse.schedule.explore import LayerSpace
 from dse.schedule.predict import predict
 from dse.schedule.search import best_tiling
 from dse.schedule.tiling import TilePlan
 from dse.sweep.columns import COLUMNS, SCHEMA
 from dse.sweep.constraints import Constraints, summarise
-from dse.sweep.evaluate import TILE_SIZES, evaluate_family, layer_table, unevaluated
+from dse.sweep.evaluate import TILE_SIZES, evaluate_family, unevaluated
 from dse.sweep.family import Family
 from dse.sweep.space import Space
 from dse.sweep.workload import Workload
@@ -164,23 +164,3 @@ def test_rows_of_a_failure():
     table.validate(full=True)
     assert table.schema == SCHEMA and table["limiting"].to_pylist() == ["error"] * 12 and table["cycles"].null_count == 12
     assert summarise([table]).removed == {"error": 12}
-
-
-@pytest.mark.parametrize("objective", list(Objective))
-def test_layer_table_adds_up(objective):
-    family = one_design(psum_bytes=2048)
-    row = evaluate_family(family, WORKLOAD, BOARD, None, objective).to_pylist()[0]
-    layers = layer_table(family.design, WORKLOAD, BOARD, objective)
-    assert [(layer["name"], layer["repeat"]) for layer in layers] == [("conv", 3), ("fc", 1), ("again", 1)]
-    for name in ("cycles", "external_bytes", "macs", "compute_bound_cycles", "memory_bound_cycles", "drain_bound_cycles"):
-        assert sum(layer[name] for layer in layers) == row[name]
-    assert sum(layer["time_share"] for layer in layers) == pytest.approx(1)
-    for layer in layers:  # at the bandwidth named, memory takes exactly as long as the array and its drains
-        array = max(layer["compute_bound_cycles"], layer["drain_bound_cycles"])
-        assert layer["external_bytes"] / layer["compute_bound_mb_s"] == pytest.approx(array / 100)
-
-
-def test_layer_table_of_what_does_not_fit():
-    wide = Workload("w", (("fc", Layer.linear(K=1, C=9000), 1),))
-    with pytest.raises(InputError, match="^layer: layer fc: no tile fits the weight banks"):
-        layer_table(Design(rows=1, cols=1, accumulator_bits=32, weight_bytes=1024), wide, BOARD)

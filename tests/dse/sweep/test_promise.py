@@ -13,16 +13,31 @@ from boards import load_board
 from dse.choose import board_timing
 from dse.fidelity.check import Point, check_point
 from dse.schedule.banks import BANKS
+from dse.schedule.compiler import Program, compile_program
 from dse.schedule.explore import LayerSpace, Objective
+from dse.schedule.predict import predict, tile_costs
 from dse.schedule.search import bank_depths
-from dse.schedule.tiling import Tiling
+from dse.schedule.tiling import TilePlan, Tiling
+from dse.sweep.columns import COLUMNS, INT, LONG, REAL
 from dse.sweep.evaluate import TILE_SIZES, evaluate_family
-from dse.sweep.family import families
+from dse.sweep.family import Family, families
+from dse.sweep.layers import layer_table
 from dse.sweep.space import default_space
 from dse.sweep.workload import Workload
 from dse.workload.zoo import load_network
 from hdl.design import Design
 from hdl.layer import Layer
+from hdl.timing import (
+    EVALUATION_CYCLES,
+    FETCH_END_CYCLES,
+    FIRST_EVALUATION_CYCLES,
+    INSTRUCTION_CYCLES,
+    MEMORY_END_CYCLES,
+    MEMORY_START_CYCLES,
+    MIN_MEMORY_LATENCY_CYCLES,
+    PHASE_CHANGE_CYCLES,
+    START_CYCLES,
+)
 from sim.memory import MemoryTiming
 
 BOARD = load_board("papilio-pro")
@@ -124,3 +139,81 @@ def test_figures_are_whole_and_none_is_negative() -> None:
                     values = getattr(best, name)
                     assert values.dtype == np.int64 and (values > 0).all()
                 assert best.cycles[0] > best.issue_cycles[0]
+
+
+def test_every_column_and_component_is_whole_and_at_least_zero() -> None:
+    for precision in SWEEPS:
+        workload = Workload("zoo", tuple((layer.name, layer, 1) for layer in layers(precision)))
+        for design in designs(precision)[:4]:
+            family = Family(BOARD.name, design, np.array([[getattr(design, f"{kind}_bytes") for kind in BANKS]]), 0)
+            table = evaluate_family(family, workload, BOARD)
+            for name, column in COLUMNS.items():
+                if column.type in (INT, LONG) and name not in ("saved_cycles", "saved_bytes"):
+                    assert min(table[name].to_pylist()) >= 0, name
+                elif column.type == REAL and name != "miss":
+                    assert min(table[name].to_pylist()) > 0, name
+            for layer in layers(precision):
+                *_, tiling = mapped(design, layer, board_timing(BOARD, design))
+                plan = TilePlan(design, layer, tiling)
+                # Whole tiles, side by side, that make up the loop.
+                for loop, parts in plan.loops.items():
+                    ends = [0, *(part.start + part.size for part in parts)]
+                    assert [part.start for part in parts] == ends[:-1] and all(part.size > 0 for part in parts), loop
+                assert [plan.loops[loop][-1].start + plan.loops[loop][-1].size for loop in "BYX"] == [layer.B, layer.OY, layer.OX]
+                prediction = predict(plan, compile_program(plan), board_timing(BOARD, design))
+                for values in (*vars(tile_costs(plan)).values(), prediction.phase_cycles):
+                    assert values.dtype == np.int64 and (values >= 0).all()
+                components = {name: value for name, value in vars(prediction).items() if name != "phase_cycles"}
+                assert all(type(value) is int and value >= 0 for value in components.values()), components
+
+
+UNLIMITED = MemoryTiming(MIN_MEMORY_LATENCY_CYCLES, 1, 1)
+"""A beat in every cycle: the channel takes no more, whatever the memory. And the least latency that the hardware accepts."""
+
+
+def without_waiting(plan: TilePlan, program: Program) -> int | None:
+    """Cycles of a run in which nothing waits between first load and last store: those of the array, tile after tile. None where a tile's
+    beats, at one a cycle, take longer than its neighbour's computation, or the evaluation of the program does: no memory helps there."""
+    costs = tile_costs(plan)
+    evaluation = EVALUATION_CYCLES + INSTRUCTION_CYCLES * program.tile_instructions
+    loads, stores = np.append(costs.load_beats[1:], 0), np.append(0, costs.store_beats[:-1])  # beside each tile's computation
+    busy = loads + stores + MEMORY_START_CYCLES + UNLIMITED.latency_cycles + MEMORY_END_CYCLES
+    if (busy > costs.compute_cycles).any() or (costs.compute_cycles < evaluation).any():
+        return None
+    before = (START_CYCLES + UNLIMITED.latency_cycles + program.beats + FETCH_END_CYCLES + FIRST_EVALUATION_CYCLES
+              + INSTRUCTION_CYCLES * program.first_instructions + PHASE_CHANGE_CYCLES)
+    first_load = MEMORY_START_CYCLES + UNLIMITED.latency_cycles + int(costs.load_beats[0]) + MEMORY_END_CYCLES
+    last_store = MEMORY_START_CYCLES + UNLIMITED.latency_cycles + int(costs.store_beats[-1]) + 1
+    return (before + max(first_load, evaluation) + PHASE_CHANGE_CYCLES + int((costs.compute_cycles + PHASE_CHANGE_CYCLES).sum())
+            + last_store)
+
+
+def test_with_unlimited_bandwidth_nothing_waits_between_first_load_and_last_store() -> None:
+    """Where the array has enough to do (:func:`without_waiting`), the simulated hardware takes the array's cycles and no more."""
+    found = several = 0
+    for design in designs("w8a8")[:3]:
+        for number, layer in enumerate(layers("w8a8")):
+            cycles, _, _, tiling = mapped(design, layer, UNLIMITED)
+            plan = TilePlan(design, layer, tiling)
+            program = compile_program(plan)
+            wanted = without_waiting(plan, program)
+            prediction = predict(plan, program, UNLIMITED)
+            assert wanted is None or prediction.memory_stall_cycles == 0
+            if wanted is not None and cycles <= MAX_CYCLES:
+                outcome = check_point(Point(design, layer, tiling, UNLIMITED, number))
+                assert outcome.mismatches == () and outcome.result.cycles == wanted
+                found, several = found + 1, several + (len(prediction.phase_cycles) > 4)
+    assert found >= 6 and several >= 2
+
+
+def test_a_sweep_predicts_no_stall_where_the_memory_offers_more_than_the_layer_takes() -> None:
+    """On average over the layer, four times as much; the beats of single tiles are more than the average."""
+    workload = Workload("zoo", tuple((layer.name, layer, 1) for layer in layers("w8a8")))
+    slow = Design(rows=1, cols=1, accumulator_bits=32, input_bytes=16384, weight_bytes=32768, output_bytes=8192, bus_bits=128, clock_mhz=10)
+    calm = [entry for entry in layer_table(slow, workload, BOARD) if 4 * entry["compute_bound_mb_s"] < BOARD.offered_mb_s]
+    assert len(calm) >= 5 and [entry["memory_stall_cycles"] for entry in calm] == [0] * len(calm)
+    assert all(entry["bound"] != "memory" for entry in calm)
+    fast = Design(rows=8, cols=8, accumulator_bits=32, multiplier="lut", drains=2, output_multiplier="dsp", bus_bits=16)
+    starved = [entry for entry in layer_table(fast, workload, BOARD) if entry["compute_bound_mb_s"] > 4 * BOARD.offered_mb_s]
+    assert starved and all(entry["bound"] == "memory" for entry in starved)
+    assert any(entry["memory_stall_cycles"] > 0 for entry in starved)  # not of those that one load brings whole

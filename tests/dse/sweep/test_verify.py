@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import dse.sweep.evaluate
+import dse.sweep.layers
 from boards.errors import InputError
 from boards.loader import load_board
 from dse.schedule.explore import LayerSpace, Objective
@@ -51,7 +51,7 @@ def test_a_prediction_that_is_off_is_a_mismatch(rows, monkeypatch, field, text):
             right = super().best(*args)
             return replace(right, **{field: getattr(right, field) + 1})
 
-    monkeypatch.setattr(dse.sweep.evaluate, "LayerSpace", Off)
+    monkeypatch.setattr(dse.sweep.layers, "LayerSpace", Off)
     (found,) = verify_front(rows, WORKLOAD, [BOARD], Objective.BOTH, 1, engine="amaranth")
     assert not found.matches
     assert f"{getattr(found, text):,} {text}, {getattr(found, f'predicted_{text}'):,} predicted" in str(found)
