@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from boards.primitives import FAMILIES
 from dse.schedule.chain import ChainPrediction
 from dse.schedule.compiler import Program
 from dse.schedule.predict import Prediction
 from dse.schedule.tiling import TilePlan
 from hdl.accelerator import COUNTER_BITS
 from hdl.design import Design
+from hdl.family import block_ram
 from hdl.pins import ConstraintFile
 from hdl.program import EXTERNAL_ADDRESS_BITS, LENGTH_BITS
 from hdl.ram import RamShape
-from hdl.synthesis import PLAIN_FLOW
+from hdl.synthesis import flow
 from hdl.timing import MIN_MEMORY_LATENCY_CYCLES
 from hdl.verilog import TOP, version
 from sim.memory import QUEUE_BURSTS, MemoryTiming
@@ -171,18 +173,19 @@ def _resources(design: Design) -> str:
         shape: RamShape = design.bank_shape(kind)
         rows.append((kind, design.bank_count(kind), shape.depth, sum(shape.slice_bits), design.bank_rams(kind)))
     rows.append(("all", "", "", "", design.block_rams))
+    ram_kbit = block_ram(design.family).bits / 1024
+    distributed = f" Distributed RAM: {design.distributed_rams} cells." if design.distributed_rams else ""
     return f"""## Resources, by design
 
-{_table(("bank", "number", "entries", "bits", "18-Kb block RAMs"), rows)}
+{_table(("bank", "number", "entries", "bits", f"{ram_kbit:g}-Kb block RAMs"), rows)}
 
-DSP blocks: {design.dsps}, {design.array_dsps} in the array and {design.dsps - design.array_dsps} in the output stage.
+DSP blocks: {design.dsps}, {design.array_dsps} in the array and {design.dsps - design.array_dsps} in the output stage.{distributed}
 
-These are `RAMB16BWER` and `DSP48A1` of Spartan-6; other families have other blocks. Look-up tables are not counted here;
-synthesis counts them:
+These are blocks of {FAMILIES[design.family].title} as Yosys uses them; other families have other blocks. Look-up tables are not counted
+here; synthesis counts them:
 
-    yosys -p "read_verilog accelerator.v; {PLAIN_FLOW}; stat"
-
-This counts by module; with `-flatten -noiopad` at the end of synth_xilinx logic is shared across modules, and pins get no buffers."""
+    yosys -p "read_verilog accelerator.v; {'; '.join(flow(design.family, TOP))}; stat"
+"""
 
 
 def _board(design: Design, timing: MemoryTiming, pins: ConstraintFile | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from boards.primitives import DSPS, FAMILIES, RAMS, Family, Ram
+from boards.primitives import DSPS, FAMILIES, RAMS, Family, Ram, RamKind
 
 
 @dataclass(frozen=True)
@@ -43,37 +43,35 @@ DISTRIBUTED_WIDTHS = {Family.SPARTAN6: {32: 6, 64: 3}, Family.SERIES7: {32: 6, 6
 """Depth -> width of one cell of distributed RAM with a port that writes and one that reads."""
 
 
-BLOCK_COST = {family: 64 if family is Family.ICE40 else 128 for family in Family}
+RAM_COST = {RamKind.RAMB16: 129, RamKind.RAMB8: 65, RamKind.RAMB36: 257, RamKind.RAMB18: 129, RamKind.DP16KD: 128,
+            RamKind.SB_RAM40_4K: 64, RamKind.BSRAM: 128}
 MUX_COST = 0.5
-"""What Yosys' ``memory_libmap`` weighs: a block, and a bit of each further choice between blocks side by side."""
-ONE_BIT_WIDTHS = {Family.ICE40: {4096: 1}}
+"""What Yosys' ``memory_libmap`` weighs: blocks, and a bit of each further choice between blocks side by side."""
+ONE_BIT_WIDTHS = {RamKind.SB_RAM40_4K: (4096, 1)}
 """Widths beyond the block's own: iCE40's 16 bits can be written one by one."""
 
 
 @lru_cache(maxsize=4096)
 def dsp_blocks(family: Family, a_bits: int, b_bits: int) -> int:
     """DSP blocks of a signed product of ``a_bits`` x ``b_bits``; 0 where synthesis leaves all of it in look-up tables."""
-    for rule in DSP_RULES[family]:
-        blocks = _blocks(rule, max(a_bits, b_bits), min(a_bits, b_bits), a_bits + b_bits)
-        if blocks:
-            return blocks
-    return 0
+    return _blocks(DSP_RULES[family], max(a_bits, b_bits), min(a_bits, b_bits), a_bits + b_bits)
 
 
-def _blocks(rule: DspRule, a: int, b: int, product: int) -> int:
-    if a < rule.min_a or b < rule.min_b or product < rule.min_product:
+def _blocks(rules: tuple[DspRule, ...], a: int, b: int, product: int) -> int:
+    """The wide operand is cut first; each part goes on by the same rule, and what a rule does not take by the next."""
+    if not rules:
         return 0
+    rule = rules[0]
+    if a < rule.min_a or b < rule.min_b or product < rule.min_product:
+        return _blocks(rules[1:], max(a, b), min(a, b), product)
     sign = int(rule.signed_only)
-    for width, most in ((a, rule.a_bits), (b, rule.b_bits)):
-        if width <= most:
-            continue
-        size = (rule.slice_bits if width == a and rule.slice_bits else most)
-        count = (width - most + size - sign - 1) // (size - sign)
-        last = width - count * (size - sign)
-        parts = [(size, product)] * count + [(last, 0)]
-        if width == a:
-            return sum(_blocks(rule, part, b, min(whole or part + b, b + part)) for part, whole in parts)
-        return sum(_blocks(rule, a, part, min(whole or part + a, a + part)) for part, whole in parts)
+    for is_a, width, most, other in ((True, a, rule.a_bits, b), (False, b, rule.b_bits, a)):
+        if width > most:
+            size = rule.slice_bits if is_a and rule.slice_bits else most
+            count = (width - most + size - sign - 1) // (size - sign)
+            last = width - count * (size - sign)
+            parts = [(size, min(product, size + other))] * count + [(last, last + other)]
+            return sum(_blocks(rules, *((part, b) if is_a else (a, part)), bits) for part, bits in parts)
     return 1
 
 
@@ -90,20 +88,27 @@ def block_ram(family: Family) -> Ram:
 
 
 @lru_cache(maxsize=1 << 16)
-def block_rams(family: Family, width_bits: int, depth: int) -> int:
-    """Block RAMs, in units of :func:`block_ram`, of a memory with one port that writes and one that reads; ``depth``: a power of two."""
-    kind = FAMILIES[family].block_ram
-    unit = block_ram(family).bits
+def chosen_rams(family: Family, width_bits: int, depth: int) -> tuple[RamKind, int]:
+    """The block RAMs that synthesis chooses for a memory with one port that writes and one that reads; ``depth``: a power of two."""
+    whole = FAMILIES[family].block_ram
     options = []
-    for ram in {kind, RAMS[kind].half or kind}:
-        blocks = RAMS[ram].bits // unit
-        widths = dict(RAMS[ram].widths)
-        for rows, width in {**widths, **ONE_BIT_WIDTHS.get(family, {})}.items():
-            if rows <= depth or rows == min(widths):
+    for kind in (whole, RAMS[whole].half):
+        if kind is None:
+            continue
+        shapes = (*RAMS[kind].widths, *([ONE_BIT_WIDTHS[kind]] if kind in ONE_BIT_WIDTHS else ()))
+        for rows, width in shapes:
+            if rows <= depth or rows == shapes[0][0]:
                 banks = -(-depth // rows)
-                count = -(-width_bits // width) * banks * blocks
-                options.append((count * BLOCK_COST[family] + MUX_COST * width_bits * (banks - 1), count))
-    return min(options)[1]
+                count = -(-width_bits // width) * banks
+                options.append((count * RAM_COST[kind] + MUX_COST * width_bits * (banks - 1), kind, count))
+    _, kind, count = min(options)
+    return kind, count
+
+
+def block_rams(family: Family, width_bits: int, depth: int) -> int:
+    """The same in units of :func:`block_ram`."""
+    kind, count = chosen_rams(family, width_bits, depth)
+    return -(-count * RAMS[kind].bits // block_ram(family).bits)
 
 
 def distributed_rams(family: Family, width_bits: int, depth: int) -> int:

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from boards.primitives import FAMILIES
 from hdl.design import Accumulate, Design, Multiplier
 from hdl.family import DSP_RULES
 from hdl.multiply import signed_product_lut
@@ -319,11 +320,12 @@ class XnorUnit(wiring.Component):
 
     @staticmethod
     def term_latency(design: Design) -> int:
-        return MatchCounter.latency(design.cols)
+        return MatchCounter.latency(design.cols, FAMILIES[design.family].lut_inputs)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.counter = counter = MatchCounter(bits=self._design.cols)
+        m.submodules.counter = counter = MatchCounter(
+            bits=self._design.cols, lut_inputs=FAMILIES[self._design.family].lut_inputs)
         m.submodules.accumulator = accumulator = Accumulator(term=counter.o_count.shape(), total=self.o_captured.shape())
         m.d.comb += [
             counter.i_a.eq(self.i_weights), counter.i_b.eq(self.i_activations), counter.i_clear.eq(self.i_clear),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from boards.primitives import FAMILIES
 from hdl.choices import Accumulate, Multiplier, OutputMultiplier
 from hdl.errors import InputError
-from hdl.family import DSP_RULES, dsp_operand_bits
+from hdl.family import DSP_RULES, dsp_blocks, dsp_operand_bits
 from hdl.multiply import DSP_OPERAND_BITS
 
 if TYPE_CHECKING:
@@ -23,14 +23,9 @@ def check_multiplier(design: Design) -> None:
         if design.accumulate is Accumulate.PER_COLUMN:
             raise InputError("w1a1 counts all columns together", where="design.accumulate",
                              value=str(design.accumulate), allowed="tree")
-    elif design.multiplier is not Multiplier.LUT and not design.fits_dsp(design.family, design.weight_bits, design.activation_bits):
-        rule = DSP_RULES[design.family][-1]
-        narrow = f"under {rule.min_product} bits" if rule.min_product else f"of operands under {rule.min_a} bits"
-        raise InputError(
-            f"products of {design.weight_operand_bits} x {design.activation_operand_bits} bits are too narrow for a DSP block "
-            f"(synthesis keeps products {narrow} in LUTs)", where="design.multiplier", value=str(design.multiplier), allowed="lut")
-    elif design.multiplier is Multiplier.DSP_PAIR:
-        _check_pairs(design)
+    elif design.multiplier is not Multiplier.LUT:
+        pairs = design.multiplier is Multiplier.DSP_PAIR
+        _check_block(design, design.pair_operand_bits if pairs else design.weight_operand_bits, pairs=pairs)
     if design.has_threshold_output and design.output_multiplier is not OutputMultiplier.SERIAL:
         raise InputError("1-bit outputs use thresholds and no output multiplier", where="design.output_multiplier",
                          value=str(design.output_multiplier), allowed="serial (nothing is built)")
@@ -39,13 +34,17 @@ def check_multiplier(design: Design) -> None:
                          where="design.output_multiplier", value=str(design.output_multiplier), allowed="serial, lut")
 
 
-def _check_pairs(design: Design) -> None:
-    wide, narrow = dsp_operand_bits(design.family)
-    if design.pair_operand_bits > wide or design.activation_operand_bits > narrow:
-        raise InputError(
-            f"two products of {design.precision} need a block of {design.pair_operand_bits} x {design.activation_operand_bits} bits, "
-            f"more than the {wide} x {narrow} of {FAMILIES[design.family].dsp}",
-            where="design.multiplier", value=str(design.multiplier), allowed="dsp, lut")
-    if design.rows % 2:
+def _check_block(design: Design, weight_bits: int, *, pairs: bool) -> None:
+    """Whether synthesis uses DSP blocks for products of ``weight_bits`` by an activation; one each where they are pairs'."""
+    bits, (wide, narrow) = design.activation_operand_bits, dsp_operand_bits(design.family)
+    if not dsp_blocks(design.family, weight_bits, bits):
+        rule = DSP_RULES[design.family][-1]
+        kept = f"under {rule.min_product} bits" if rule.min_product else f"of operands under {rule.min_a} bits"
+        raise InputError(f"products of {weight_bits} x {bits} bits are too narrow for a DSP block (synthesis keeps products {kept} "
+                         "in LUTs)", where="design.multiplier", value=str(design.multiplier), allowed="lut")
+    if pairs and (weight_bits > wide or bits > narrow):
+        raise InputError(f"two products of {design.precision} need a block of {weight_bits} x {bits} bits, more than the {wide} x {narrow} "
+                         f"of {FAMILIES[design.family].dsp}", where="design.multiplier", value=str(design.multiplier), allowed="dsp, lut")
+    if pairs and design.rows % 2:
         raise InputError("pairs of rows need an even number of them", where="design.rows", value=design.rows,
                          allowed="even, with dsp_pair", suggestion=f"{design.rows + 1}, or multiplier: dsp")

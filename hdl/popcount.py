@@ -2,7 +2,8 @@
 
 Yosys 0.70 takes a sum of bits apart and makes 2.0 to 2.3 look-up tables a column of it (6-input ones). The compressors here are modules
 of their own, marked ``keep_hierarchy``, so that each stays what it is: three columns to two bits in two look-up tables, six bits to three
-in three. With one carry chain at the end that is 1.2 to 1.33 a column (``docs/resources.md``).
+in three. With one carry chain at the end that is 1.2 to 1.33 a column. Where look-up tables have 4 inputs, pairs of columns and full
+adders take 2.9 a column, and nothing wider: of a function of six inputs synthesis would make four of them (``docs/resources.md``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from amaranth.lib.wiring import In, Out
 from hdl.errors import InputError
 
 MAX_BITS = 512
-GROUP = 3  # columns whose matches make two functions of six inputs
 LEVELS_PER_STAGE = 2  # of look-up tables between registers
 
 
@@ -38,9 +38,19 @@ class Kind:
         return self.outputs
 
 
-SIX = Kind(6)
-OTHERS = {Kind(5, 1): 2, Kind(3, 2): 1, Kind(5): 1, Kind(3): 2}
-"""Compressors for what sixes leave over, and how many of each a weight may have: more never pays."""
+@dataclass(frozen=True)
+class Structure:
+    """``group``: columns whose matches are counted at once. ``main``: the compressor for most bits. ``others``: those for what it leaves
+    over, and how many of each a weight may have: more never pays."""
+
+    group: int
+    main: Kind
+    others: tuple[tuple[Kind, int], ...] = ()
+
+
+STRUCTURES = {6: Structure(3, Kind(6), ((Kind(5, 1), 2), (Kind(3, 2), 1), (Kind(5), 1), (Kind(3), 2))),
+              4: Structure(2, Kind(3))}
+"""By the inputs of a look-up table."""
 
 
 class MatchCounter(wiring.Component):
@@ -48,7 +58,7 @@ class MatchCounter(wiring.Component):
 
     Parameters
     ----------
-    bits: columns, 1..512.
+    bits: columns, 1..512. lut_inputs: of the family's look-up tables, 4 or 6.
 
     Members
     -------
@@ -61,25 +71,25 @@ class MatchCounter(wiring.Component):
     InputError: ``bits`` out of range.
     """
 
-    def __init__(self, *, bits: int):
+    def __init__(self, *, bits: int, lut_inputs: int = 6):
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= MAX_BITS:
             raise InputError("word width out of range", where="MatchCounter.bits", value=bits, allowed=f"1 to {MAX_BITS}")
-        self._bits = bits
+        self._bits, self._structure, self._lut_inputs = bits, STRUCTURES[lut_inputs], lut_inputs
         super().__init__({"i_a": In(bits), "i_b": In(bits), "i_clear": In(1), "o_count": Out(range(bits + 1))})
 
     @staticmethod
-    def latency(bits: int) -> int:
+    def latency(bits: int, lut_inputs: int = 6) -> int:
         """Cycles from two words of ``bits`` bits to their count: a register after every second level of compressors, and the last."""
-        return (len(compression(bits).levels) + 1) // LEVELS_PER_STAGE + 1
+        return (len(compression(bits, lut_inputs).levels) + 1) // LEVELS_PER_STAGE + 1
 
     @property
     def latency_cycles(self) -> int:
-        return self.latency(self._bits)
+        return self.latency(self._bits, self._lut_inputs)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         heap = self._matches(m)
-        levels = compression(self._bits).levels
+        levels = compression(self._bits, self._lut_inputs).levels
         for number, level in enumerate(levels, start=1):
             if number % LEVELS_PER_STAGE == 0:
                 heap = _registered(m, heap, f"stage{number // LEVELS_PER_STAGE}")
@@ -95,26 +105,28 @@ class MatchCounter(wiring.Component):
     def _matches(self, m: Module) -> list[list[Value]]:
         """The bits of each weight that say how many columns of each group match."""
         heap: list[list[Value]] = [[], []]
-        for start in range(0, self._bits // GROUP * GROUP, GROUP):
-            m.submodules[f"kept_matches_{start}"] = group = MatchGroup()
-            m.d.comb += [group.i_a.eq(self.i_a[start:start + GROUP]), group.i_b.eq(self.i_b[start:start + GROUP])]
+        size = self._structure.group
+        whole = self._bits // size * size
+        for start in range(0, whole, size):
+            m.submodules[f"kept_matches_{start}"] = group = MatchGroup(columns=size)
+            m.d.comb += [group.i_a.eq(self.i_a[start:start + size]), group.i_b.eq(self.i_b[start:start + size])]
             heap[0].append(group.o_count[0])
             heap[1].append(group.o_count[1])
-        rest = slice(self._bits // GROUP * GROUP, self._bits)
+        rest = slice(whole, self._bits)
         heap[0] += [~(a ^ b) for a, b in zip(self.i_a[rest], self.i_b[rest], strict=True)]
         return heap
 
 
 class MatchGroup(wiring.Component):
-    """How many of three pairs of bits are alike: two functions of six bits. Combinational.
+    """How many of two or three pairs of bits are alike: two functions of four or six bits. Combinational.
 
     Members
     -------
     i_a, i_b: the bits. o_count: 0..3.
     """
 
-    def __init__(self) -> None:
-        super().__init__({"i_a": In(GROUP), "i_b": In(GROUP), "o_count": Out(2)})
+    def __init__(self, *, columns: int) -> None:
+        super().__init__({"i_a": In(columns), "i_b": In(columns), "o_count": Out(2)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -152,7 +164,7 @@ class Compressor(wiring.Component):
 class Compression:
     """How the matches of a word are added up.
 
-    ``luts``: 6-input look-up tables of everything. ``levels``: the compressors of each level by weight, each list in the order
+    ``luts``: look-up tables of everything. ``levels``: the compressors of each level by weight, each list in the order
     in which they take bits.
     """
 
@@ -160,11 +172,12 @@ class Compression:
     levels: tuple[tuple[tuple[Kind, ...], ...], ...]
 
 
-@lru_cache(maxsize=MAX_BITS)
-def compression(bits: int) -> Compression:
+@lru_cache(maxsize=2 * MAX_BITS)
+def compression(bits: int, lut_inputs: int = 6) -> Compression:
     """The compressors that need the fewest look-up tables to leave at most two bits a weight, and when each has its bits."""
-    groups, rest = divmod(bits, GROUP)
-    luts, weights = _fewest(groups + rest, groups, 0, False)
+    structure = STRUCTURES[lut_inputs]
+    groups, rest = divmod(bits, structure.group)
+    luts, weights = _fewest(structure, groups + rest, groups, 0, False)
     heights, todo, levels = [groups + rest, groups], [list(kinds) for kinds in weights], []
     while any(todo):
         level, arriving = [], [0] * (len(todo) + 2)
@@ -192,7 +205,7 @@ def _take(kinds: list[Kind], heights: list[int], weight: int) -> list[Kind]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _fewest(here: int, following: int, after: int, chained: bool) -> tuple[int, tuple[tuple[Kind, ...], ...]]:
+def _fewest(structure: Structure, here: int, following: int, after: int, chained: bool) -> tuple[int, tuple[tuple[Kind, ...], ...]]:
     """(look-up tables, compressors by weight) from this weight up; ``here``, ``following``, ``after``: bits at this and the next weights.
 
     ``chained``: the final adder's carry chain began below.
@@ -200,23 +213,23 @@ def _fewest(here: int, following: int, after: int, chained: bool) -> tuple[int, 
     if not here + following + after:
         return 0, ()
     best: tuple[int, tuple[tuple[Kind, ...], ...]] | None = None
-    for counts in product(*(range(most + 1) for most in OTHERS.values())):
-        few = [kind for kind, count in zip(OTHERS, counts, strict=True) for _ in range(count)]
+    for counts in product(*(range(most + 1) for _, most in structure.others)):
+        few = [kind for (kind, _), count in zip(structure.others, counts, strict=True) for _ in range(count)]
         rest = here - sum(kind.low - 1 for kind in few)  # each leaves one bit of this weight
         for left in (1, 2):
-            sixes, odd = divmod(rest - left, SIX.low - 1)
-            if here and (odd or sixes < 0) or not here and few:
+            most, odd = divmod(rest - left, structure.main.low - 1)
+            if here and (odd or most < 0) or not here and few:
                 continue
-            kinds = [SIX] * max(0, sixes) + few
+            kinds = [structure.main] * max(0, most) + few
             high = following - sum(kind.high for kind in few)
             if high < 0:
                 continue
             adds = chained or bool(here) and left == 2
-            above, weights = _fewest(high + len(kinds), after + sum(kind.outputs > 2 for kind in kinds), 0, adds)
+            above, weights = _fewest(structure, high + len(kinds), after + sum(kind.outputs > 2 for kind in kinds), 0, adds)
             luts = sum(kind.luts for kind in kinds) + adds + above
             if best is None or luts < best[0]:
                 best = luts, (tuple(kinds), *weights)
-    assert best is not None  # sixes and threes alone reach one or two bits from any height
+    assert best is not None  # threes, which every structure has, reach one or two bits from any height
     return best
 
 

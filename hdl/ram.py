@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from boards.primitives import RAMS, Family, RamKind
-from hdl.family import DISTRIBUTED_WIDTHS, block_ram, block_rams, distributed_rams
+from boards.primitives import Family, RamKind
+from hdl.family import DISTRIBUTED_WIDTHS, block_ram, block_rams, chosen_rams, distributed_rams
 
 MIN_DISTRIBUTED_DEPTH = 16
 
@@ -56,16 +56,12 @@ def can_distribute(family: Family) -> bool:
 
 def _without_halves(width_bits: int, depth: int) -> RamShape:
     """Spartan-6: deep enough, and in slices, so that two 9-Kb halves are nowhere cheaper than one whole RAM."""
-    whole, half = dict(RAMS[RamKind.RAMB16].widths), dict(RAMS[RamKind.RAMB8].widths)
-    deepest = max(whole)
+    family, widths = Family.SPARTAN6, dict(block_ram(Family.SPARTAN6).widths)
     while True:
-        unit = min(depth, deepest)
-        wide, narrow = whole[unit], half.get(unit, 0)
-        count = -(-width_bits // wide)
-        blocks = count * (depth // unit)
-        if not narrow or -(-width_bits // narrow) >= 2 * count:
-            return RamShape(depth, (width_bits,), blocks)
-        if width_bits // count > narrow:
-            base, wider = divmod(width_bits, count)
-            return RamShape(depth, (base + 1,) * wider + (base,) * (count - wider), blocks)
+        count = -(-width_bits // widths[min(depth, max(widths))])
+        base, wider = divmod(width_bits, count)
+        for slices in ((width_bits,), (base + 1,) * wider + (base,) * (count - wider)):
+            chosen = [chosen_rams(family, bits, depth) for bits in slices]
+            if all(kind is RamKind.RAMB16 for kind, _ in chosen):
+                return RamShape(depth, slices, sum(number for _, number in chosen))
         depth *= 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -12,18 +11,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth.back import verilog
 from amaranth.lib import wiring
 
+from boards.primitives import Family
 from hdl.errors import InputError, ToolError, nearest
-from hdl.verilog import without_brackets
+from hdl.verilog import RAMS, component_verilog
 
-FLOWS = {"xc6s": "synth_xilinx -family xc6s -noiopad", "ecp5": "synth_ecp5", "ice40": "synth_ice40"}
-"""Family -> Yosys command."""
-PLAIN_FLOW = "synth_xilinx -family xc6s"
-"""What users of the emitted Verilog are told to run."""
+
+@dataclass(frozen=True)
+class Flow:
+    """How Yosys synthesises for a family: ``command``, and what it takes to dissolve the hierarchy, or not to, and to use DSP blocks,
+    or not to."""
+
+    command: str
+    flat: str = ""
+    apart: str = ""
+    dsps: str = ""
+    no_dsps: str = "-nodsp"
+
+
+FLOWS = {
+    Family.SPARTAN6: Flow("synth_xilinx -family xc6s -noiopad", flat="-flatten"),
+    Family.SERIES7: Flow("synth_xilinx -family xc7 -noiopad", flat="-flatten"),
+    Family.ULTRASCALE_PLUS: Flow("synth_xilinx -family xcup -noiopad", flat="-flatten"),
+    Family.ECP5: Flow("synth_ecp5", apart="-noflatten"),
+    Family.ICE40: Flow("synth_ice40 -device u", apart="-noflatten", dsps="-dsp", no_dsps=""),  # the devices with DSP blocks are UltraPlus
+    Family.GOWIN: Flow("synth_gowin -noiopads", apart="-noflatten"),
+}
+BLOCKS = "begin:map_ffram"
+"""The part of any flow after which DSP blocks, block RAMs and distributed RAM are final; look-up tables and flip-flops, which take most of
+the time, come later."""
+DISSOLVE = ("setattr -mod -unset keep_hierarchy *", "flatten", "clean")
+"""What follows a flow: the modules that kept their borders (:mod:`hdl.popcount`) are mapped by then and need them no more."""
 TOP = "top"
-_INITIAL_ZERO = re.compile(r"^ *\S+\[\d+\] = \d+'[bdh]0+;\n", re.MULTILINE)
 LAST_LINES = 20
 
 # Yosys ends its process when it fails, and holds on to memory when it does not: it gets a process of its own.
@@ -53,7 +73,7 @@ class SynthesisError(ToolError):
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells by type, and what they amount to. Spartan-6 types, and ECP5's and iCE40's as far as named."""
+    """Cells by type, and what they amount to, for the families of :data:`FLOWS`."""
 
     by_type: Mapping[str, int]
 
@@ -62,13 +82,19 @@ class Cells:
 
     @property
     def luts(self) -> int:
-        """Look-up tables that are logic, inverters not among them: LUT1 to LUT6; LUT4 and two a CCU2C (ECP5); SB_LUT4 (iCE40)."""
-        return self._sum("LUT", "SB_LUT4") + 2 * self._sum("CCU2C")
+        """Look-up tables that are logic, inverters not among them: LUT1 to LUT6 (Xilinx), LUT4 and two a CCU2C (ECP5), SB_LUT4 (iCE40),
+        LUT1 to LUT4 and ALU (Gowin)."""
+        return self._sum("LUT", "SB_LUT4", "ALU") + 2 * self._sum("CCU2C")
+
+    @property
+    def distributed_rams(self) -> int:
+        """Cells of RAM made of look-up tables (a RAM32M or RAM64M takes four)."""
+        return self._sum("RAM32", "RAM64", "RAM128", "RAM256", "TRELLIS_DPR", "RAM16S")
 
     @property
     def lut_rams(self) -> int:
-        """Cells that make RAM or shift registers of look-up tables (a RAM32M takes four, a shift register one)."""
-        return self._sum("RAM32", "RAM64", "RAM128", "RAM256", "SRL", "TRELLIS_DPR")
+        """Cells that make RAM or shift registers of look-up tables (a shift register takes one)."""
+        return self.distributed_rams + self._sum("SRL")
 
     @property
     def inverters(self) -> int:
@@ -76,26 +102,26 @@ class Cells:
 
     @property
     def flip_flops(self) -> int:
-        return self._sum("FD", "SB_DFF", "TRELLIS_FF")
+        return self._sum("FD", "SB_DFF", "TRELLIS_FF", "DFF")
 
     @property
     def carries(self) -> int:
-        """Carry cells; a CARRY4 (Spartan-6) is a slice's chain of four bits."""
-        return self._sum("CARRY4", "SB_CARRY")
+        """Carry cells: CARRY4 and CARRY8 are four and eight bits, CCU2C two, ALU and SB_CARRY one."""
+        return self._sum("CARRY4", "CARRY8", "SB_CARRY", "CCU2C", "ALU")
 
     @property
     def muxes(self) -> int:
-        """Slice multiplexers behind look-up tables (MUXF7, MUXF8)."""
-        return self._sum("MUXF")
+        """Multiplexers behind look-up tables (MUXF7, MUXF8, PFUMX, L6MUX21, MUX2_LUT5...)."""
+        return self._sum("MUXF", "PFUMX", "L6MUX", "MUX2")
 
     @property
     def dsps(self) -> int:
-        return self._sum("DSP48", "MULT18X18", "SB_MAC16")
+        return self._sum("DSP48", "MULT18X18", "SB_MAC16", "MULT9X9", "MULT36X36")
 
     @property
     def block_rams(self) -> int:
-        """Whole block RAMs: RAMB16BWER, DP16KD or SB_RAM40."""
-        return self._sum("RAMB16", "DP16KD", "PDPW16KD", "SB_RAM40")
+        """Block RAMs in units of :func:`hdl.family.block_ram`: a RAMB36 is two."""
+        return self._sum("RAMB16", "RAMB18", "DP16KD", "PDPW16KD", "SB_RAM40", "SDPB", "SDPX9B", "DPB", "DPX9B") + 2 * self._sum("RAMB36")
 
     @property
     def half_block_rams(self) -> int:
@@ -123,7 +149,23 @@ def run_yosys(commands: Sequence[str], *, folder: Path) -> None:
         raise SynthesisError(commands, run.returncode, "\n".join(lines))
 
 
-def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bool = True, run: str = "") -> dict[str, Cells]:
+def flow(family: Family | str, top: str, *, flatten: bool = True, dsps: bool = True, run: str = "") -> list[str]:
+    """The Yosys commands that synthesise the module ``top``, once it is read, for ``family``. Parameters and errors: :func:`synthesise`."""
+    if family not in FLOWS:
+        near = nearest(family, FLOWS)
+        raise InputError("no synthesis flow for this family", where="family", value=family, allowed=", ".join(FLOWS),
+                         suggestion=f"nearest: {near}" if near else None)
+    chosen = FLOWS[Family(family)]
+    command = " ".join(filter(None, (chosen.command, f"-top {top}", chosen.flat if flatten else chosen.apart,
+                                     chosen.dsps if dsps else chosen.no_dsps, run and f"-run {run}")))
+    if flatten:
+        return [command, *DISSOLVE]
+    # Each RAM is an instance of a module of its own: it goes to the bank that it is part of.
+    return [f"hierarchy -top {top}", "proc", *(f"flatten t:*{name}*" for name, _ in RAMS.values()), command]
+
+
+def synthesise(component: wiring.Component, *, family: Family | str = Family.SPARTAN6, flatten: bool = True, dsps: bool = True,
+               run: str = "") -> dict[str, Cells]:
     """Instance path (``""`` for the top itself, ``"issue.walker"``) -> the cells inside it, those of its instances not counted.
 
     Parameters
@@ -131,38 +173,26 @@ def synthesise(component: wiring.Component, *, family: str = "xc6s", flatten: bo
     component: what to synthesise.
     family: a key of :data:`FLOWS`.
     flatten: dissolve the hierarchy, so that logic is shared and dropped across instances; all cells are then the top's.
-    run: the part of the flow to run, such as ``"begin:map_ffs"``; all of it when empty.
+    dsps: use DSP blocks for products that are written as such.
+    run: the part of the flow to run, such as :data:`BLOCKS`; all of it when empty.
 
     Raises
     ------
     InputError: no such family, or Yosys is not installed. SynthesisError: Yosys failed.
     """
-    if family not in FLOWS:
-        near = nearest(family, FLOWS)
-        raise InputError("no synthesis flow for this family", where="family", value=family, allowed=", ".join(FLOWS),
-                         suggestion=f"nearest: {near}" if near else None)
+    commands = flow(family, TOP, flatten=flatten, dsps=dsps, run=run)
     require_yosys()
-    text = without_brackets(verilog.convert(component, name=TOP, emit_src=False, strip_internal_attrs=True))
-    flow = f"{FLOWS[family]} -top {TOP}"
-    if family == "xc6s" and flatten:
-        flow += " -flatten"  # the other families' flows flatten unless told otherwise
-    elif family != "xc6s" and not flatten:
-        flow += " -noflatten"
-    if run:
-        flow += f" -run {run}"
-    # Amaranth says of every word of a RAM that it is 0 at first. That changes no cell, and takes most of the time of a deep RAM.
-    text = _INITIAL_ZERO.sub("", text)
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
         folder = Path(name)
-        (folder / "top.v").write_text(text)
-        run_yosys(["read_verilog top.v", flow, "tee -q -o stat.json stat -json"], folder=folder)
+        (folder / "top.v").write_text(component_verilog(component, TOP, merge=flatten))
+        run_yosys(["read_verilog top.v", *commands, "tee -q -o stat.json stat -json"], folder=folder)
         modules = json.loads((folder / "stat.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}
     for module, statistics in modules.items():
         path = module.lstrip("\\").removeprefix(TOP).lstrip(".")
         result[path] = Cells({kind: count for kind, count in sorted(statistics["num_cells_by_type"].items())
-                              if kind.lstrip("\\") not in names})
+                              if kind.lstrip("\\") not in names and kind != "$scopeinfo"})
     return result
 
 

@@ -187,6 +187,8 @@ def test_precisions(precision: str, accumulate: str) -> None:
     exercise(design, signed=accumulate == "tree")
     if design.product_bits >= 9:
         exercise(make("1x2x2", precision, accumulate=accumulate, multiplier="dsp"), signed=accumulate == "per_column")
+        if design.pair_operand_bits <= 27:
+            exercise(make("2x2x1", precision, accumulate=accumulate, multiplier="dsp_pair", family="xcup"), seed=2)
 
 
 @pytest.mark.parametrize("array", ["1x1x1", "3x5x2", "4x4x1", "5x3x3", "2x16x2", "1x1x5", "17x1x1"])
@@ -195,6 +197,11 @@ def test_precisions(precision: str, accumulate: str) -> None:
                          ids=["tree", "per_column", "lut", "xnor"])
 def test_shapes(array: str, options: dict[str, Any]) -> None:
     exercise(make(array, **options), seed=7)
+
+
+@pytest.mark.parametrize("array", ["2x5x2", "4x4x1", "6x3x3", "2x1x5"])
+def test_shapes_of_pairs(array: str) -> None:
+    exercise(make(array, "w4a4", multiplier="dsp_pair"), seed=7)
 
 
 @pytest.mark.parametrize(("drains", "options"), [
@@ -208,6 +215,7 @@ def test_drains(drains: int, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("signed", "zero_point"), [(False, 0), (False, 255), (True, -128), (True, 127)])
 def test_zero_point_extremes(signed: bool, zero_point: int) -> None:
     exercise(make("2x2x1", multiplier="dsp"), signed=signed, zero_point=zero_point)
+    exercise(make("2x2x1", multiplier="dsp_pair", family="xc7"), signed=signed, zero_point=zero_point)
 
 
 def test_widest_products_fill_48_bits() -> None:
@@ -252,6 +260,7 @@ def test_latencies() -> None:
     assert [readout_cycles(make(a)) for a in ("1x1x1", "16x1x1", "17x1x1", "64x1x5")] == [1, 1, 2, 3]
     assert readout_cycles(make("2x16x1", accumulate="per_column")) == 5
     assert readout_cycles(make("2x16x1", "w1a1")) == 2
+    assert capture_cycles(make("2x5x1", "w4a4", multiplier="dsp_pair")) == 8
     dut = MacArray(design=make("1x5x1"))
     assert (dut.capture_cycles, dut.readout_cycles) == (7, 1)
 

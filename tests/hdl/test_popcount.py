@@ -9,11 +9,11 @@ import pytest
 from amaranth.sim import Simulator
 
 from hdl.errors import InputError
-from hdl.popcount import OTHERS, SIX, Compressor, Kind, MatchCounter, compression
+from hdl.popcount import STRUCTURES, Compressor, Kind, MatchCounter, compression
 
 
-def check(bits: int, pairs: list[tuple[int, int]], clear: list[int]) -> None:
-    dut = MatchCounter(bits=bits)
+def check(bits: int, pairs: list[tuple[int, int]], clear: list[int], lut_inputs: int = 6) -> None:
+    dut = MatchCounter(bits=bits, lut_inputs=lut_inputs)
     latency = dut.latency_cycles
     seen: list[int] = []
 
@@ -34,13 +34,15 @@ def check(bits: int, pairs: list[tuple[int, int]], clear: list[int]) -> None:
     assert seen[latency:] == expected
 
 
-@pytest.mark.parametrize("bits", range(1, 6))
-def test_every_pair_of_words(bits: int) -> None:
-    check(bits, [(a, b) for a in range(1 << bits) for b in range(1 << bits)], [0] * (1 << 2 * bits))
+@pytest.mark.parametrize("lut_inputs", [4, 6])
+@pytest.mark.parametrize("bits", range(1, 5))
+def test_every_pair_of_words(bits: int, lut_inputs: int) -> None:
+    check(bits, [(a, b) for a in range(1 << bits) for b in range(1 << bits)], [0] * (1 << 2 * bits), lut_inputs)
 
 
-@pytest.mark.parametrize("bits", [6, 7, 8, 9, 13, 31, 32, 33, 64, 65, 96, 127, 128, 192, 512])
-def test_random_words(bits: int) -> None:
+@pytest.mark.parametrize(("bits", "lut_inputs"), [*((bits, 6) for bits in (6, 7, 9, 31, 33, 64, 96, 127, 128, 192, 512)),
+                                                  (7, 4), (32, 4), (65, 4), (128, 4)])
+def test_random_words(bits: int, lut_inputs: int) -> None:
     rng = np.random.default_rng(bits)
     full = (1 << bits) - 1
     words = [0, full, 1, 1 << (bits - 1), full - 1]
@@ -48,10 +50,14 @@ def test_random_words(bits: int) -> None:
     alike = [0, *((1 << int(n)) - 1 for n in rng.integers(0, bits + 1, 6))]  # which columns differ
     pairs = [(word, word ^ int(rng.choice(np.array(alike, object))) if at % 2 else full ^ word if at % 4 else 0)
              for at, word in enumerate(words)]
-    check(bits, pairs, [int(v) for v in rng.random(len(pairs)) < 0.3])
+    check(bits, pairs, [int(v) for v in rng.random(len(pairs)) < 0.3], lut_inputs)
 
 
-@pytest.mark.parametrize("kind", [SIX, *OTHERS])
+KINDS = sorted({kind for structure in STRUCTURES.values() for kind in (structure.main, *dict(structure.others))},
+               key=lambda kind: (kind.low, kind.high))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_compressors_add_up(kind: Kind) -> None:
     dut = Compressor(kind=kind)
 
@@ -66,11 +72,13 @@ def test_compressors_add_up(kind: Kind) -> None:
     sim.run()
 
 
+@pytest.mark.parametrize("lut_inputs", [4, 6])
 @pytest.mark.parametrize("bits", [1, 2, 3, 8, 64, 128, 511, 512])
-def test_compression_keeps_the_sum(bits: int) -> None:
+def test_compression_keeps_the_sum(bits: int, lut_inputs: int) -> None:
     """What compressors take and leave, followed by hand: at most two bits a weight are left, and they can hold the count."""
-    heights = [bits // 3 + bits % 3, bits // 3] + [0] * 12
-    for level in compression(bits).levels:
+    groups, rest = divmod(bits, STRUCTURES[lut_inputs].group)
+    heights = [groups + rest, groups] + [0] * 12
+    for level in compression(bits, lut_inputs).levels:
         arriving = [0] * len(heights)
         for weight, kinds in enumerate(level):
             for kind in kinds:

@@ -1,7 +1,7 @@
 """What Yosys makes of the hardware: block RAMs and DSP blocks are those that the design says, and the rest is small.
 
 Each synthesis is run once. Block RAMs and DSP blocks are final before flip-flops and look-up tables are mapped, so where nothing else
-is asked the flow stops there.
+is asked the flow stops there. `benchmarks/area.py` measures more.
 """
 
 from __future__ import annotations
@@ -21,29 +21,32 @@ from hdl.array import MacArray
 from hdl.bank import Bank
 from hdl.design import Design
 from hdl.errors import InputError
+from hdl.mac import XnorUnit
+from hdl.popcount import MatchCounter, compression
 from hdl.ram import RamShape, ram_shape
-from hdl.synthesis import PLAIN_FLOW, Cells, SynthesisError, run_yosys, synthesise, total
+from hdl.synthesis import BLOCKS, Cells, SynthesisError, run_yosys, synthesise, total
 from hdl.verilog import verilog_text
 
-RAMS_AND_DSPS = "begin:map_ffs"
-LX9_BLOCK_RAMS, LX9_DSPS = 32, 16
-LX9_LUTS = 5720
+LX9_LUTS, LX9_BLOCK_RAMS, LX9_DSPS = 5720, 32, 16
 
 TREE = Design(rows=4, cols=4, input_bytes=32768, weight_bytes=16384, output_bytes=2048, counters=False)
-DESIGNS = {
+DESIGNS = {  # each on another family: what they have in common is the same on all
     "tree": TREE,
-    "per_column": TREE.with_(accumulate="per_column", accumulator_bits=28),
+    "per_column": TREE.with_(accumulate="per_column", accumulator_bits=28, family="xcup"),
+    "pairs": TREE.with_(multiplier="dsp_pair", family="xc7", lanes=2, output_bytes=64, distributed_depth=16),
+    "psum": Design(rows=3, cols=4, output_multiplier="dsp", input_bytes=16384, weight_bytes=6144, psum_bytes=4096, family="ecp5"),
+    "wide": Design(rows=1, cols=2, weight_bits=16, activation_bits=16, accumulator_bits=40, output_multiplier="lut", family="ice40"),
     "xnor": Design(rows=4, cols=64, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=16, input_bytes=8192,
-                   weight_bytes=8192, output_bytes=1024, drains=2, bus_bits=32),
-    "psum": Design(rows=3, cols=4, output_multiplier="dsp", input_bytes=16384, weight_bytes=6144, psum_bytes=4096),
+                   weight_bytes=8192, output_bytes=1024, drains=2, bus_bits=32, counters=False),
+    "narrow": Design(rows=2, cols=2, weight_bits=4, activation_bits=4, multiplier="dsp_pair", output_multiplier="dsp", family="gowin"),
 }
 
 
-def plain(design: Design, folder: Path, run: str = "") -> Cells:
-    """What users get: the emitted text through the command that its README names."""
+def plain(design: Design, folder: Path) -> Cells:
+    """What anyone gets from the emitted text who runs nothing but Yosys' own command."""
     pytest.importorskip("pyosys")
     (folder / "accelerator.v").write_text(verilog_text(design))
-    run_yosys(["read_verilog accelerator.v", f"{PLAIN_FLOW} {run}", "tee -q -o stat.json stat -json"], folder=folder)
+    run_yosys(["read_verilog accelerator.v", "synth_xilinx -family xc6s", "tee -q -o stat.json stat -json"], folder=folder)
     return Cells(json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"])
 
 
@@ -51,21 +54,24 @@ def test_the_plain_command_goes_to_its_end(tmp_path):
     """ABC9, its last stage, stops where an element of an array is called like a bit of another signal."""
     design = Design(rows=1, cols=4, weight_bits=1, activation_bits=1, multiplier="lut", accumulator_bits=12, counters=False)
     cells = plain(design, tmp_path)
-    assert (cells.block_rams, cells.half_block_rams, cells.dsps) == (design.block_rams, 0, 0)
+    assert (cells.block_rams, cells.half_block_rams, cells.dsps) == (design.block_rams, 0, design.dsps)
     assert cells.luts > 1000 and cells.flip_flops > 1000
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_block_rams_and_dsps(name, tmp_path):
+def test_blocks_of_whole_accelerators(name):
+    pytest.importorskip("pyosys")
     design = DESIGNS[name]
-    cells = plain(design, tmp_path, f"-run {RAMS_AND_DSPS}")
-    assert (cells.block_rams, cells.half_block_rams, cells.dsps) == (design.block_rams, 0, design.dsps)
-    assert cells.block_rams <= LX9_BLOCK_RAMS and cells.dsps <= LX9_DSPS
+    cells = synthesise(Accelerator(design), family=design.family, run=BLOCKS)[""]
+    assert (cells.block_rams, cells.half_block_rams, cells.dsps, cells.distributed_rams) \
+        == (design.block_rams, 0, design.dsps, design.distributed_rams)
 
 
 def test_dsps_of_the_designs():
     assert {name: design.dsps for name, design in DESIGNS.items()} == {
-        "tree": 16, "per_column": 16, "xnor": 0, "psum": 12 + 2}  # 2: an accumulator of 32 bits by 18
+        # 2: an accumulator of 32 bits by 18
+        "tree": 16, "per_column": 16, "pairs": 16, "psum": 12 + 2, "wide": 2, "xnor": 0, "narrow": 2 + 2}
+    assert TREE.block_rams <= LX9_BLOCK_RAMS and TREE.dsps <= LX9_DSPS
 
 
 def test_control_is_small():
@@ -81,6 +87,23 @@ def test_control_is_small():
     assert array.luts > 200
     assert cells.luts - array.luts > 1000
     assert cells.flip_flops > 2500
+
+
+def test_matching_columns_are_small():
+    """Compressors keep their borders until they are mapped."""
+    pytest.importorskip("pyosys")
+    cells = synthesise(MatchCounter(bits=64))[""]
+    assert 0.95 * compression(64).luts <= cells.luts <= 1.35 * 64
+    assert cells.flip_flops <= 0.8 * 64 and cells.lut_rams <= 2
+
+
+def test_all_of_a_binary_row_is_small():
+    """Matches, mask, accumulator and capture; what an array adds is in docs/resources.md."""
+    pytest.importorskip("pyosys")
+    design = DESIGNS["xnor"].with_(cols=128, family="xc7")
+    cells = synthesise(XnorUnit(design=design), family=design.family)[""]
+    assert compression(128).luts <= cells.luts + cells.lut_rams <= 1.6 * 128
+    assert cells.flip_flops <= 1.5 * 128  # 2.5 with the operands, which rows and lanes share
 
 
 class Banks(wiring.Component):
@@ -105,14 +128,14 @@ def test_banks_are_whole_block_rams():
         19: (512,), 20: (1000,), 32: (512, 1024, 8192), 36: (512,), 37: (512, 1024), 48: (512,), 54: (512,), 55: (512,),
         64: (512, 1024), 72: (600,), 73: (512,), 128: (512,)}.items() for entries in depths]
     shapes = [ram_shape(width, entries) for width, entries in asked]
-    cells = synthesise(Banks(shapes), flatten=False, run=RAMS_AND_DSPS)
+    cells = synthesise(Banks(shapes), flatten=False, run=BLOCKS)
     for number, ((width, entries), shape) in enumerate(zip(asked, shapes, strict=True)):
         assert sum(shape.slice_bits) == width and shape.depth >= entries
         bank = total(cells, f"bank_{number}")
         assert bank.by_type == {"RAMB16BWER": shape.blocks}, (width, entries)
 
 
-@pytest.mark.parametrize(("family", "block_rams"), [("xc6s", 1), ("ecp5", 1), ("ice40", 4)])
+@pytest.mark.parametrize(("family", "block_rams"), [("xc6s", 1), ("ecp5", 1), ("ice40", 4), ("gowin", 1)])
 def test_collisions_are_not_emulated(family, block_rams):
     """The attribute that allows it is in the Verilog: there is RAM and nothing else."""
     pytest.importorskip("pyosys")
@@ -145,7 +168,8 @@ def test_collisions_would_be_emulated():
 def test_unknown_family():
     with pytest.raises(InputError) as error:
         synthesise(Bank(shape=ram_shape(8, 512), word_bits=8), family="xc6")
-    assert str(error.value) == ("family: no synthesis flow for this family, got 'xc6'; allowed: xc6s, ecp5, ice40; nearest: xc6s")
+    assert str(error.value) == ("family: no synthesis flow for this family, got 'xc6'; allowed: xc6s, xc7, xcup, ecp5, ice40, gowin; "
+                                "nearest: xc6s")
 
 
 def test_extra_missing(monkeypatch):
