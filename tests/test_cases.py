@@ -25,7 +25,7 @@ from hdl.compatibility import accumulator_bits_needed, check_layer
 from hdl.design import Design
 from hdl.layer import Layer
 from hdl.mapping import Format
-from sim.golden import LayerTensors, random_tensors
+from sim.golden import LayerTensors, golden, random_tensors
 from tests.dse.workload.onnx_import.models import model, node, save, value, zeros
 
 ROOT = Path(__file__).parent
@@ -101,14 +101,18 @@ def convolved(x: np.ndarray, weight: np.ndarray, layer: Layer) -> np.ndarray:
     return result
 
 
-def check_sums(layer: Layer, **changes) -> dict:
-    """In hardware with a multiplier of 1 and no shift, outputs are the sums where those fit: 2-bit operands in 16-bit outputs do."""
+def check_sums(layer: Layer, *, engine: str = "hardware", **changes) -> dict:
+    """In hardware, or with the golden model alone. With a multiplier of 1 and no shift, outputs are the sums where those fit: of 2-bit
+    operands they fit 16-bit outputs."""
     rng = np.random.default_rng(1)
     bits = {"weight_bits": 8, "activation_bits": 16, **changes}
     x = rng.integers(-2, 2, (1, layer.C, layer.IY, layer.IX))
     weight = rng.integers(-2, 2, (layer.K, layer.C // layer.G, layer.FY, layer.FX))
     ones, zero = np.ones(layer.K, np.int64), np.zeros(layer.K, np.int64)
     tensors = LayerTensors(input=x, weight=weight, bias=zero, multiplier=ones, shift=zero)
+    if engine == "golden":
+        np.testing.assert_array_equal(golden(small(layer, **bits), layer, tensors)[0], convolved(x[0], weight, layer))
+        return {}
     report, arrays = run(layer, tensors, **bits)
     np.testing.assert_array_equal(arrays["output"][0], convolved(x[0], weight, layer))
     return report.to_dict()
@@ -128,8 +132,10 @@ def test_rows_are_not_columns(kernel, strides, pads, output, macs, tmp_path):
     """1x7 and 7x1 on 17x35: shape, MACs, bytes, bits."""
     layer = imported_layer(tmp_path, (1, 1, *kernel), (1, 1, 17, 35), kernel_shape=list(kernel), strides=list(strides), pads=list(pads))
     assert ((layer.OY, layer.OX), layer.macs, layer.inputs, layer.outputs) == (output, macs, 17 * 35, output[0] * output[1])
-    report = check_sums(layer, rows=1, cols=1)
-    assert report["macs"] == macs and report["bytes_written"] == 2 * layer.outputs
+    assert chosen(layer, rows=1, cols=1, activation_bits=16).prediction.beats_written * 2 == 2 * layer.outputs
+    check_sums(layer, engine="golden")
+    crop = replace(layer, IY=6, IX=8, OY=(6 - 1) // layer.SY + 1, OX=(8 - 1) // layer.SX + 1)
+    check_sums(crop, rows=1, cols=1)
 
 
 def test_strides_and_dilations_of_their_own(tmp_path):
@@ -141,19 +147,17 @@ def test_strides_and_dilations_of_their_own(tmp_path):
 def test_padding_is_not_read():
     """The same outputs with the border in memory read it, and with padding do not: 100 - 64 pixels, a word of 2 bytes each."""
     padded, bordered = (Layer.conv(K=2, C=2, IY=size, IX=size, FY=3, FX=3, P=pad) for size, pad in ((8, 1), (10, 0)))
-    reports = [run(layer)[0].to_dict() for layer in (padded, bordered)]
+    read = [chosen(layer).prediction.beats_read * 2 for layer in (padded, bordered)]
     assert padded.outputs == bordered.outputs
     word_bytes = Format.of(small(padded), "input").beats(1) * 2
-    assert reports[1]["bytes_read"] - reports[0]["bytes_read"] == (100 - 64) * word_bytes
+    assert read[1] - read[0] == (100 - 64) * word_bytes
     assert compulsory_bytes(small(bordered), bordered) - compulsory_bytes(small(padded), padded) == (100 - 64) * 2
 
 
 def test_depthwise(tmp_path):
-    layer = imported_layer(tmp_path, (32, 1, 3, 3), (1, 32, 5, 4), group=32, pads=[1, 1, 1, 1])
-    assert (layer.G, layer.C, layer.K, layer.macs, layer.weights) == (32, 32, 32, 9 * 5 * 4 * 32, 288)
-    report = check_sums(layer)
-    assert 0 < report["utilization"] < 1
-    assert report["bound"]["kind"] in ("compute", "memory", "drain")
+    layer = imported_layer(tmp_path, (32, 1, 3, 3), (1, 32, 2, 2), group=32, pads=[1, 1, 1, 1])
+    assert (layer.G, layer.C, layer.K, layer.macs, layer.weights) == (32, 32, 32, 9 * 2 * 2 * 32, 288)
+    check_sums(layer, engine="golden")
     shown = {row[0]: row[1] for row in _cells(result_table(run(layer)[0], BOARD))}
     assert "%" in shown["utilization"] and re.match(r"(compute|memory|drain): [\d,]+ cycles", shown["bound"])
 
@@ -163,43 +167,38 @@ def _cells(table) -> list[list[str]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-@pytest.mark.parametrize("size", [14, 15, 32])
-@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize(("size", "kernel"), [(8, 1), (9, 3)])
 def test_buffers_that_do_for_stride_1_do_for_stride_2(size, kernel):
     """For the same input, and for banks from none too small to more than enough."""
     done = []
-    for kilobytes in (1, 2, 4, 8):
+    for kilobytes in (1, 4):
         fits = []
-        for stride in (1, 2, 3):
-            layer = Layer.conv(K=8, C=16, IY=size, IX=size, FY=kernel, FX=kernel, S=stride, P=kernel // 2)
+        for stride in (1, 2):
+            layer = Layer.conv(K=2, C=128, IY=size, IX=size, FY=kernel, FX=kernel, S=stride, P=kernel // 2)
             try:
-                chosen(layer, input_bytes=1024 * kilobytes, weight_bytes=1024, output_bytes=1024)
+                chosen(layer, input_bytes=1024 * kilobytes, weight_bytes=8192, output_bytes=1024)
                 fits.append(True)
             except InputError:
                 fits.append(False)
         assert fits == sorted(fits), (kilobytes, fits)  # what fits goes on to fit
         done.append(fits[0])
-    assert done == sorted(done) and done[-1]
+    assert done == [kernel == 1, True]  # 3 x 3 x 128 inputs of one output pixel are more than 1 KiB
 
 
 # -- bits ---------------------------------------------------------------------------------------------------------------
 
 
-def extremes(layer: Layer, weight: int, activation: int) -> LayerTensors:
-    ones = np.ones(layer.K, np.int64)
-    return LayerTensors(input=np.full((1, layer.C, layer.IY, layer.IX), activation),
-                        weight=np.full((layer.K, layer.C, layer.FY, layer.FX), weight),
-                        bias=0 * ones, multiplier=ones, shift=16 * ones)
-
-
-@pytest.mark.parametrize(("weight", "activation"), [(-128, -32768), (-128, 32767), (127, -32768), (127, 32767)])
-def test_extremes_fill_the_derived_accumulator(weight, activation):
-    """The sum of 16 products of 8 by 16 bits, by Python's integers."""
-    layer = Layer.conv(K=2, C=4, IY=2, IX=2, FY=2, FX=2)
-    _, arrays = run(layer, extremes(layer, weight, activation), weight_bits=8, activation_bits=16)
-    total = 16 * weight * activation
-    expected = min(max((total + (1 << 15)) >> 16, -32768), 32767)
-    assert arrays["output"].ravel().tolist() == [expected] * 2
+def test_extremes_fill_the_derived_accumulator():
+    """Sums of 16 products of 8 by 16 bits, all at one end, by Python's integers: an output channel and an image for each end."""
+    layer = Layer.conv(K=2, C=4, IY=2, IX=2, FY=2, FX=2, B=2)
+    weights, activations = (-128, 127), (-32768, 32767)
+    ones = np.ones(2, np.int64)
+    tensors = LayerTensors(input=np.array(activations).reshape(2, 1, 1, 1).repeat(16, 1).reshape(2, 4, 2, 2),
+                           weight=np.array(weights).reshape(2, 1, 1, 1).repeat(16, 1).reshape(2, 4, 2, 2), bias=0 * ones, multiplier=ones,
+                           shift=16 * ones)
+    _, arrays = run(layer, tensors, weight_bits=8, activation_bits=16)
+    expected = [[min(max((16 * weight * activation + (1 << 15)) >> 16, -32768), 32767) for weight in weights] for activation in activations]
+    assert arrays["output"].reshape(2, 2).tolist() == expected
 
 
 def test_one_bit_less_is_refused():
@@ -225,9 +224,9 @@ def test_signed_and_unsigned(activations_signed, outputs_signed):
 
 
 @pytest.mark.parametrize(("rows", "cols", "bus_bits"), [
-    (1, 1, 16), (2, 2, 32), (4, 4, 64), (3, 5, 128), (4, 4, 16), (3, 5, 64), (1, 1, 256), (2, 2, 128)])
+    (1, 1, 16), (2, 2, 32), (4, 4, 64), (3, 5, 128), (1, 1, 256)])
 def test_arrays_and_buses(rows, cols, bus_bits):
-    layer = Layer.conv(K=5, C=6, IY=4, IX=3, FY=2, FX=2, P=1)
+    layer = Layer.conv(K=5, C=6, IY=3, IX=2, FY=2, FX=2)
     design = replace(small(layer), rows=rows, cols=cols, bus_bits=bus_bits, input_bytes=8192, weight_bytes=16384, output_bytes=16384)
     choice = best_tiling(design, layer, board_timing(BOARD, design))
     report, _ = simulate(layer, BOARD, choice, engine="amaranth", tensors=random_tensors(design, layer, 3))
