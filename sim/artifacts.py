@@ -43,6 +43,10 @@ class ArtifactCache:
                 continue
         return None
 
+    def has(self, key: str, suffix: str) -> bool:
+        """Whether there is a file of ``key``; it may turn out to be damaged."""
+        return any(self.root.glob(f"{key}.*{suffix}"))
+
     def add(self, key: str, data: bytes, suffix: str) -> Path:
         """Store ``data``; the path it has from now on."""
         target = self.root / self._name(key, data, suffix)

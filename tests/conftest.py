@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,10 @@ IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
 settings.register_profile("nearmac", deadline=None, derandomize=IN_CI, print_blob=not IN_CI,
                           **({"database": None} if IN_CI else {}))
 settings.load_profile("nearmac")
+
+# A shell's background job ignores Ctrl-C, and so would the processes that tests interrupt: they inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -20,28 +21,28 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class Arrangement(ABC):
     """How the operands of ``node`` lie in ``layer``. ``operands``: names, the weights second whatever the model calls them."""
 
     node: Node
     layer: Layer
     operands: Operands
 
+    @abstractmethod
     def data(self, array: Array) -> Array:
         """(B, C, IY, IX)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weight(self, array: Array) -> Array:
         """(K, C/G, FY, FX)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def output(self, array: Array) -> Array:
         """(B, K, OY, OX)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def channels(self, array: Array, what: str) -> Array:
         """(K,) of one value, or of one for each channel."""
-        raise NotImplementedError
 
     def _channels(self, array: Array, count: int, what: str) -> Array:
         flat = np.asarray(array).reshape(-1)

@@ -14,7 +14,8 @@ from hdl.multiply import DspMultiplier, chunk_bits
 from hdl.ram import RamShape, least_depth, ram_shape
 from hdl.synthesis import BLOCKS, synthesise, total
 
-PRODUCTS = [(2, 3), (2, 9), (3, 5), (4, 5), (4, 17), (8, 9), (9, 10), (16, 17), (17, 19), (18, 25), (19, 24), (20, 28), (25, 25), (18, 32), (33, 35)]
+PRODUCTS = [(2, 3), (2, 9), (3, 5), (4, 5), (4, 17), (8, 9), (9, 10), (16, 17), (17, 19), (18, 25), (19, 24), (20, 28), (25, 25), (18, 32),
+            (33, 35)]
 MEMORIES = [(1, 4096), (4, 512), (5, 8192), (8, 2048), (9, 4096), (10, 1024), (18, 2048), (19, 512), (27, 16384), (32, 512), (36, 1024),
             (37, 4096), (55, 512), (57, 16384), (72, 512), (109, 1024), (128, 512)]
 SHALLOW = [(5, 16), (16, 32), (27, 64), (32, 100)]
@@ -86,7 +87,7 @@ def test_known_products() -> None:
     """A block of 25 x 18 bits takes 25 x 18, and no 19 x 24."""
     assert [dsp_blocks(Family.SERIES7, *sizes) for sizes in ((25, 18), (18, 25), (19, 24), (24, 19), (4, 4), (4, 5))] == [1, 1, 2, 2, 0, 1]
     assert [dsp_blocks(Family.ULTRASCALE_PLUS, 27, 18), dsp_blocks(Family.ULTRASCALE_PLUS, 28, 18)] == [1, 2]
-    assert dsp_blocks(Family.SPARTAN6, 32, 32) == 4  # `reference/toolchain.md`: mul32
+    assert dsp_blocks(Family.SPARTAN6, 32, 32) == 4  # parts of 17 bits and a sign: four products
 
 
 def test_known_block_rams() -> None:
