@@ -50,7 +50,7 @@ CASES = {
         "test_cases.py::test_extremes_fill_the_derived_accumulator", "hdl/test_array.py::test_widest_products_fill_48_bits"],
     "hls4ml #978 #326 #437 #640: looks wide enough, is wrong": ["test_cases.py::test_one_bit_less_is_refused"],
     "an LX9 project: a constant one bit too narrow, logic gone without a word": [
-        "hdl/test_synthesis.py::test_control_is_small", "hdl/test_synthesis.py::test_block_rams_and_dsps",
+        "hdl/test_synthesis.py::test_control_is_small", "hdl/test_synthesis.py::test_blocks_of_whole_accelerators",
         "hdl/test_compatibility.py::test_accumulator_too_narrow"],
     "nngen #19: a signal of 0x40000000 bits": ["hdl/test_verilog.py::test_what_is_in_it"],
     "gemmini #199: simulator signed, hardware unsigned": ["test_cases.py::test_signed_and_unsigned"],
