@@ -63,3 +63,8 @@ def choose(choice: Value, options: Sequence[Value]) -> Value:
     """``options[choice]``: one look-up table a bit for the 2 bits of ``choice`` and four options."""
     low = [Mux(choice[0], odd, even) for even, odd in zip(options[::2], options[1::2], strict=True)]
     return Mux(choice[1], low[1], low[0])
+
+
+def is_below(a: Value, b: Value) -> Value:
+    """``a < b``, as the sign of the difference: a sum bit ends its carry chain, where a carry that leaves one would cost more time."""
+    return (a - b)[-1]
