@@ -8,7 +8,7 @@ from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
 from hdl.design import Design
-from hdl.loop import count_loop, walk_address
+from hdl.loop import count_loop, is_below, walk_address
 from hdl.program import COORDINATE_BITS, Stage, address_bits, fields, has_columns, slot_bits
 from hdl.sequencer import stage_layout
 
@@ -237,13 +237,13 @@ class IssueUnit(wiring.Component):
 
     def _padding(self, m: Module, y: Signal, x: Signal) -> object:
         """Per lane: the tap lies outside the real rows or columns. Lane l sees the tile l bands further down."""
-        tile = self.tile
-        column = (x < tile.x_low) | (x >= tile.x_high)
+        tile, family = self.tile, self._design.family
+        column = is_below(x, tile.x_low, family) | ~is_below(x, tile.x_high, family)
         low, high = Signal(signed(COORDINATE_BITS), name="y_low_0"), Signal(signed(COORDINATE_BITS), name="y_high_0")
         m.d.comb += [low.eq(tile.y_low), high.eq(tile.y_high)]
         lanes = []
         for lane in range(self._design.lanes):
-            lanes.append(column | (y.as_signed() < low) | (y.as_signed() >= high))
+            lanes.append(column | is_below(y.as_signed(), low, family) | ~is_below(y.as_signed(), high, family))
             if lane + 1 < self._design.lanes:
                 low_next = Signal.like(low, name=f"y_low_{lane + 1}")
                 high_next = Signal.like(high, name=f"y_high_{lane + 1}")

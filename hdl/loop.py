@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, ValueLike
 
+from boards.primitives import Family
+
 
 class Ahead(NamedTuple):
     """What ``last`` of a loop becomes."""
@@ -63,3 +65,10 @@ def choose(choice: Value, options: Sequence[Value]) -> Value:
     """``options[choice]``: one look-up table a bit for the 2 bits of ``choice`` and four options."""
     low = [Mux(choice[0], odd, even) for even, odd in zip(options[::2], options[1::2], strict=True)]
     return Mux(choice[1], low[1], low[0])
+
+
+def is_below(a: Value, b: Value, family: Family) -> Value:
+    """``a < b``. On Lattice's families as the sign of the difference: a sum bit ends its carry chain, where a carry that leaves one would cost
+    more time. Elsewhere the comparison takes half the look-up tables.
+    """
+    return (a - b)[-1] if family in (Family.ECP5, Family.ICE40) else a < b

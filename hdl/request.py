@@ -69,12 +69,14 @@ class RequestUnit(wiring.Component):
         bursts_last = Mux(is_store, store.output_bursts_last, load.input_bursts_last)
         rows_last = Mux(is_store, store.output_rows_last, load.input_rows_last)
         next_burst, next_row = (Signal(12, name=f"next_{what}", init=1) for what in ("burst", "row"))
-        of_store, of_input = moves & to_store | ~moves & is_store, moves & to_input | ~moves & ~is_store
-        single_burst = ~(of_store & (store.output_bursts_last != 0) | of_input & (load.input_bursts_last != 0))
+        one_burst = Signal()  # in every row
+        single_burst = ~(to_store & (store.output_bursts_last != 0) | to_input & (load.input_bursts_last != 0))
         single_row = ~(to_store & (store.output_rows_last != 0) | to_input & (load.input_rows_last != 0))
         row_end = taken & last_burst
-        with m.If(moves | row_end):
-            m.d.sync += [next_burst.eq(1), last_burst.eq(single_burst)]
+        with m.If(moves):
+            m.d.sync += [next_burst.eq(1), last_burst.eq(single_burst), one_burst.eq(single_burst)]
+        with m.Elif(row_end):
+            m.d.sync += [next_burst.eq(1), last_burst.eq(one_burst)]
         with m.Elif(taken):
             m.d.sync += [next_burst.eq(next_burst + 1), last_burst.eq(next_burst == bursts_last)]
         with m.If(moves):
