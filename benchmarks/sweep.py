@@ -7,7 +7,8 @@ Prints, for one process and for all processors together:
   one layer in twelve, by NumPy. All set-up is in the time, but for starting the processes and compiling the kernel;
 * tilings decided a second (fitting or not, best or not) and design points a second: the optimum of every ResNet-18 layer for every bank
   configuration of families drawn from the default space of a board;
-* the whole sweep of that space, as the command does it: start, listing the points, files written and the table printed;
+* the whole sweep of that space, and of one in which many points differ in banks and clock, as the command does it: start, listing the
+  points, files written and the table printed;
 * with --million: time and peak memory of a sweep of a million points, files written.
 
 `benchmarks/startup.py` takes the start of the commands.
@@ -132,6 +133,8 @@ psum_depth: [0, 512, 1024, 2048, 4096, 8192]
 clock_mhz: [60, 80, 100, 120]
 """
 
+BANKS = MILLION.replace("rows: {range: [1, 8]}\ncols: {range: [1, 8]}", "rows: [4, 8]\ncols: [4, 6, 8]")
+
 
 def report_sweep(workload: str, board: str, workers: int, space: str = "") -> None:
     """One command from its start to its end."""
@@ -145,8 +148,9 @@ def report_sweep(workload: str, board: str, workers: int, space: str = "") -> No
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         import pyarrow.parquet
 
-        points = pyarrow.parquet.ParquetFile(f"{name}/out/points.parquet").metadata.num_rows
-    print(f"| whole sweep of {workload} on {board}, {workers} workers | {points:,} points | {elapsed:.1f} s "
+        feasible = pyarrow.parquet.read_table(f"{name}/out/points.parquet", columns=["feasible"])["feasible"].to_pylist()
+        points = len(feasible)
+    print(f"| whole sweep of {workload} on {board}, {workers} workers | {points:,} points ({sum(feasible):,} feasible) | {elapsed:.1f} s "
           f"| {points / elapsed:,.0f} points/s; largest process so far {peak:,.0f} MiB |", flush=True)
 
 
@@ -162,6 +166,7 @@ def main() -> None:
     report_search()
     report_points(arguments.board, arguments.families, arguments.workers)
     report_sweep("resnet18", arguments.board, arguments.workers)
+    report_sweep("resnet18", "sp605", arguments.workers, BANKS)
     if arguments.million:
         report_sweep("linear K=10 C=64", "sp605", arguments.workers, MILLION)
 

@@ -68,7 +68,7 @@ def choose(choice: Value, options: Sequence[Value]) -> Value:
 
 
 def is_below(a: Value, b: Value, family: Family) -> Value:
-    """``a < b``. On Lattice's families as the sign of the difference: a sum bit ends its carry chain, where a carry that leaves one would cost
-    more time. Elsewhere the comparison takes half the look-up tables.
+    """``a < b``. On Lattice's families as the sign of the difference: a sum bit ends its carry chain, where a carry that leaves one would
+    cost more time. Elsewhere the comparison takes half the look-up tables.
     """
     return (a - b)[-1] if family in (Family.ECP5, Family.ICE40) else a < b

@@ -81,9 +81,8 @@ def _find(build: bool) -> Path | None:
 
 
 def _at(values: NDArray[Any]) -> int:
-    """Address of a contiguous array."""
-    address: int = values.__array_interface__["data"][0]
-    return address
+    """Address of a contiguous array that may be written."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(values.data)) if values.size else 0  # four times as fast as ``values.ctypes``
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

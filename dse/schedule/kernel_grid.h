@@ -81,8 +81,8 @@ struct Grid : Model {
 
     static double larger(double a, double b) { return a > b ? a : b; }
 
-    // Of one channel cut: cycles, and beats read.
-    void evaluate(const Channel& c, const Plane& plane, double cycles[SIDE], double read[SIDE]) const {
+    // Of one channel cut and ``count`` cuts of rows and columns: cycles, and beats read.
+    void evaluate(int count, const Channel& c, const Plane& plane, double cycles[SIDE], double read[SIDE]) const {
         const Structure& s = *structure;
         const double fixed = run.memory_start + run.latency + run.memory_end, inverse = 1 / run.num;
         const Program* shape = programs + int(c.code) * 16;
@@ -91,7 +91,7 @@ struct Grid : Model {
         const Beats beats = this->beats(s, c, sums);
         const double all = c.count[S] * c.count[K] * c.count[C];
         const double leaving = c.output_beats[s.has(s.channels_loop()) ? LAST : FIRST];
-        for (int i = 0; i < SIDE; i++) {
+        for (int i = 0; i < count; i++) {
             const Program& program = shape[plane.code[i]];
             evaluation[i] = run.evaluation + run.instruction * program.tile - fixed;
             const double last = moved(leaving * plane.last[i], inverse) + run.latency;
@@ -107,7 +107,7 @@ struct Grid : Model {
             if (key.parameters) constant += c.groups[key.ps] * c.channels[key.pk] * run.parameter_beats;
             const double loaded = key.inputs ? c.input_beats[key.ic] : 0, left = key.stored ? c.output_beats[key.oc] : 0;
             const double *loads = plane.loads[4 * key.iy + key.ix], *outputs = plane.outputs[4 * key.oy + key.ox];
-            for (int i = 0; i < SIDE; i++) memory[at][i] = moved(constant + loads[i] * loaded + outputs[i] * left, inverse);
+            for (int i = 0; i < count; i++) memory[at][i] = moved(constant + loads[i] * loaded + outputs[i] * left, inverse);
         }
         for (int at = 0; at < s.limit_count; at++) {
             const Limit& key = s.limits()[at];
@@ -115,9 +115,9 @@ struct Grid : Model {
             const double per_pixel = c.groups[key.s] * c.blocks[key.k] * (run.passes * spaced);
             const double rest = run.fixed_compute + vectors - spaced - fixed;
             const double* bands = plane.bands[4 * key.y + key.x];
-            if (!key.computes) std::copy(evaluation, evaluation + SIDE, limit[at]);
-            else if (key.evaluates) for (int i = 0; i < SIDE; i++) limit[at][i] = larger(bands[i] * per_pixel + rest, evaluation[i]);
-            else for (int i = 0; i < SIDE; i++) limit[at][i] = bands[i] * per_pixel + rest;
+            if (!key.computes) std::copy(evaluation, evaluation + count, limit[at]);
+            else if (key.evaluates) for (int i = 0; i < count; i++) limit[at][i] = larger(bands[i] * per_pixel + rest, evaluation[i]);
+            else for (int i = 0; i < count; i++) limit[at][i] = bands[i] * per_pixel + rest;
         }
         for (int loop : {S, K, C}) count_factors(c.count[loop], channel_factors + loop * FACTORS);
         count_factors(run.batch, channel_factors + B * FACTORS);
@@ -128,10 +128,10 @@ struct Grid : Model {
                 double times = 1;
                 for (int factor = 0; factor < term.count; factor++) times *= channel_factors[term.factors[factor]];
                 const double* __restrict factors = plane.factors[term.rows_columns];
-                for (int i = 0; i < SIDE; i++) total[i] += times * factors[i] * larger(moves[i], waits[i]);
+                for (int i = 0; i < count; i++) total[i] += times * factors[i] * larger(moves[i], waits[i]);
             }
         }
-        std::copy(total, total + SIDE, cycles);
+        std::copy(total, total + count, cycles);
     }
 
     // ``cycles``, ``read``: by channel, row and column cut; ``written``: by channel cut.
@@ -145,7 +145,7 @@ struct Grid : Model {
             fill(plane, first);
             const int64_t count = std::min<int64_t>(SIDE, pixels - first);
             for (int64_t m = 0; m < channel_count; m++) {
-                evaluate(channels[m], plane, some_cycles, some_read);
+                evaluate(int(count + 3) & ~3, channels[m], plane, some_cycles, some_read);
                 std::copy(some_cycles, some_cycles + count, cycles + m * pixels + first);
                 std::copy(some_read, some_read + count, read + m * pixels + first);
             }
