@@ -1,4 +1,4 @@
-"""The same network for inputs of another size."""
+"""A workload as a network for inputs of any size."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from math import prod
 
 from boards.errors import InputError
 from dse.workload.builder import NetworkBuilder
+from dse.workload.line import network_of
+from dse.workload.load import is_onnx, load_workload
 from dse.workload.network import Network
 from dse.workload.network_file import add_node, node_mapping
 from dse.workload.operators import ArrayOperator, HostOperator, InputOperator, unknown
 from dse.workload.pooling import pooled
+from hdl.layer import Layer
+
+
+def load_sized(text: str, input_shapes: Mapping[str, Sequence[int]] | None = None) -> Network:
+    """The network that ``text`` says or names, or its single layer as a network, with inputs of these shapes. Raises InputError."""
+    if is_onnx(text):
+        found = load_workload(text, input_shapes=input_shapes)  # sizes inside the model follow too
+        assert isinstance(found, Network)
+        return found
+    found = load_workload(text)
+    network = network_of(found) if isinstance(found, Layer) else found
+    return resized(network, input_shapes) if input_shapes else network
 
 
 def resized(network: Network, input_shapes: Mapping[str, Sequence[int]]) -> Network:

@@ -119,7 +119,8 @@ def _step(network: Network, node: Operator, inputs: tuple[int, ...], bits: int, 
                 weights=0 if node.has_computed_weights else node.weights, parameters=node.parameters,
                 weight_bits=node.weight_bits if weight_bits is None else weight_bits, operations=2 * node.macs,
                 lowered_bits=node.activation_bits if activation_bits is None else activation_bits,
-                lowered_elements=_lowered_elements(layer), input_elements=layer.inputs, asymptotic_inflation=layer.FY * layer.FX / (layer.SY * layer.SX))
+                lowered_elements=_lowered_elements(layer), input_elements=layer.inputs,
+                asymptotic_inflation=layer.FY * layer.FX / (layer.SY * layer.SX))
 
 
 def _outermost(network: Network) -> set[str]:
