@@ -9,7 +9,7 @@ from dse.footprint.room import Capacity
 from dse.plot.style import COLOURS, new_figure, save
 
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1))
-MAX_NAMES = 16
+MAX_NAMES, MAX_LETTERS = 16, 24
 BAR_WIDTH = 1.0
 
 
@@ -44,10 +44,14 @@ def plot(footprint: Footprint, path: str | Path, capacity: Capacity | None = Non
         axes.axvline(forward - BAR_WIDTH / 2, color="0.3", linestyle=":", linewidth=1.2, label="the backward pass begins")
     spacing = max(1, -(-len(usage) // MAX_NAMES))
     ticks = range(0, len(usage), spacing)
-    names = [footprint.model.steps[footprint.model.order[index].step].name for index in ticks]
+    names = [_short(footprint.model.steps[footprint.model.order[index].step].name) for index in ticks]
     axes.set_xticks(list(ticks), names, rotation=45, ha="right", fontsize=7)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(0, None)
     axes.margins(y=0.05)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     save(figure, path)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_LETTERS else f"..{name[-MAX_LETTERS + 2:]}"
