@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dse.cli.network_tables import number_table
+from dse.cli.network_tables import number_table, short
 from dse.cli.simulation_table import rows_table
 from dse.footprint.footprint import WIDTH_PERCENT, Footprint
 from dse.footprint.room import MAX_WIDTH_PERCENT, Room
@@ -21,20 +21,19 @@ def memory_tables(footprint: Footprint, left: Room | None) -> list[RenderableTyp
 
 
 def layers_table(footprint: Footprint) -> Table:
-    """One row a step. ``in use``: activations, their gradients and lowering buffer while it runs."""
+    """One row a step. ``in use``, ``backward``: activations, their gradients and lowering buffer while it, or its backward step, runs."""
     options = footprint.options
-    heads = ["step left", "operator left", "output left", "weight bytes", "output bytes", "in use"]
-    heads += ["in use backward"] if options.is_training else []
-    heads += ["lowered bytes", "inflation", "FY*FX/(SY*SX)"] if options.lowering == "im2col" else []
-    table = number_table(*heads, "output is left", title=f"{footprint.network.name}, batch {options.batch:,}: bytes")
+    heads = ["step left", "operator left", "shape", "weights", "output", "in use"]
+    heads += ["backward"] if options.is_training else []
+    heads += ["lowered", "inflation"] if options.lowering == "im2col" else []
+    table = number_table(*heads, "output is left", title=f"{footprint.network.name}, batch {options.batch:,}")
     for row in footprint.layers:
-        cells = [row.name, row.op, "x".join(map(str, row.shape)),
-                 *(f"{size:,}" for size in (row.parameter_bytes, row.output_bytes, row.live_bytes))]
-        if row.backward_live_bytes is not None:
-            cells.append(f"{row.backward_live_bytes:,}")
-        if options.lowering == "im2col":
-            cells += [f"{row.lowering_bytes:,}", _times(row.inflation), _times(row.asymptotic_inflation)]
-        table.add_row(*map(Text, (*cells, row.storage)))
+        sizes = [row.parameter_bytes, row.output_bytes, row.live_bytes]
+        sizes += [] if row.backward_live_bytes is None else [row.backward_live_bytes]
+        sizes += [row.lowering_bytes] if options.lowering == "im2col" else []
+        cells = [row.name, "+".join(map(short, row.op.split("+"))), "x".join(map(str, row.shape)), *map(size_text, sizes)]
+        cells += [f"{row.inflation:.3g}x" if row.inflation else ""] if options.lowering == "im2col" else []
+        table.add_row(*map(Text, (*cells, "in place" if row.storage.startswith("over ") else row.storage)))
     return table
 
 
@@ -78,12 +77,9 @@ def room_table(footprint: Footprint, left: Room) -> Table:
 
 
 def size_text(size_bytes: int) -> str:
-    """``168.0 MB``, with four digits; exact below 10 kB."""
+    """``168.0 MB``, with four digits or more; exact below 10 kB."""
     for scale, unit in SCALES:
         if size_bytes >= max(scale, 10_000):
-            return f"{size_bytes / scale:.4g} {unit}" if size_bytes < 9999.5 * scale else f"{size_bytes / scale:,.0f} {unit}"
+            value = size_bytes / scale
+            return f"{value:#.4g} {unit}" if value < 999.95 else f"{value:,.0f} {unit}"
     return f"{size_bytes:,} B"
-
-
-def _times(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"

@@ -32,19 +32,18 @@ def events(steps: Sequence[Step], buffers: Buffers, *, is_training: bool = False
         return forward
     segments = segments_of(steps)
     lost = dropped(steps, buffers, recompute, segments)
-    restored: set[int] = set()
     result = list(forward)
     for event in reversed(forward):
-        wanted = {buffers.of[index] for index in (event.step, *steps[event.step].inputs)} & (lost - restored)
+        wanted = {buffers.of[index] for index in (event.step, *steps[event.step].inputs)} & lost
         if wanted and recompute == "sqrt":
             which = {segments[root] for root in wanted}
-            wanted = {root for root in lost - restored if segments[root] in which}
+            wanted = {root for root in lost if segments[root] in which}
         elif wanted:
-            wanted = _with_ancestors(steps, buffers, wanted, lost - restored)
+            wanted = _with_ancestors(steps, buffers, wanted, lost)
         again = sorted(member for root in wanted for member in buffers.members[root] if not steps[member].is_view)
         result += [Event("recompute", index) for index in again]
         result.append(Event("backward", event.step))
-        restored |= wanted
+        lost -= wanted
     return result
 
 
