@@ -41,7 +41,8 @@ def savings() -> str:
     plain = _footprint(batch=16, is_training=True)
     rows = [("", plain)] + [(text, _footprint(batch=16, is_training=True, is_unfused=True, **given)) for text, given in ways]
     lines = [f"| {f'`{text}`' if text else 'fused'} | {_mb(found.kept_bytes)} | {_mb(found.total_bytes)} | "
-             f"{found.recomputed_operations / found.forward_operations:.1%} | {room(found, device).largest_batch} |" for text, found in rows]
+             f"{found.recomputed_operations / found.forward_operations:.1%} | {room(found, device).largest_batch} |"
+             for text, found in rows]
     return "\n".join(["| ResNet-50, fp32, batch 16, training | kept | in all | computed again | largest batch in 4 GiB |",
                       "| --- | --- | --- | --- | --- |", *lines])
 

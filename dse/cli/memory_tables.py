@@ -9,7 +9,7 @@ from rich.text import Text
 from dse.cli.network_tables import number_table, short
 from dse.cli.simulation_table import rows_table
 from dse.footprint.footprint import WIDTH_PERCENT, Footprint
-from dse.footprint.room import MAX_WIDTH_PERCENT, Room
+from dse.footprint.room import Room
 
 SCALES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
@@ -66,11 +66,10 @@ def room_table(footprint: Footprint, left: Room) -> Table:
     capacity, options = left.capacity, footprint.options
     of = f", one of {capacity.devices} devices" if capacity.devices > 1 else ""
     room = f"fits, {size_text(left.free_bytes)} are free" if left.fits else f"does not fit, {size_text(-left.free_bytes)} are missing"
-    wide = f"at most {left.width_percent:,} % of the channels of all layers but the last, at batch {options.batch:,}"
-    if left.width_percent >= MAX_WIDTH_PERCENT:
-        wide = "as many as one likes"
-    elif left.width_percent >= WIDTH_PERCENT:
-        wide += f": {left.width_percent - WIDTH_PERCENT:,} % more"
+    wide = "there is no layer but the last"
+    if left.width_percent is not None:
+        more = f": {left.width_percent - WIDTH_PERCENT:,} % more" if left.width_percent >= WIDTH_PERCENT else ""
+        wide = f"at most {left.width_percent:,} % of the channels of all layers but the last, at batch {options.batch:,}{more}"
     return rows_table(f"On {capacity.name}", [
         ("memory", f"{size_text(capacity.memory_bytes)}{of}"), ("this", room),
         ("largest batch", f"{left.largest_batch:,}" if left.largest_batch else "not even 1"), ("channels", wide)])

@@ -25,12 +25,13 @@ class Capacity:
 @dataclass(frozen=True)
 class Room:
     """``free_bytes``: negative where it does not fit. ``largest_batch``: 0 where not even one fits. ``width_percent``: the most channels,
-    in per cent of those that are there, that all layers but the last may have at this batch; channels are not rounded to whole numbers."""
+    in per cent of those that are there, that all layers but the last may have at this batch; channels are not rounded to whole numbers.
+    ``None`` where there is no layer but the last."""
 
     capacity: Capacity
     free_bytes: int
     largest_batch: int
-    width_percent: int
+    width_percent: int | None
 
     @property
     def fits(self) -> bool:
@@ -64,7 +65,9 @@ def room(footprint: Footprint, capacity: Capacity) -> Room:
     """How ``footprint`` fits. The batch and the width are the largest whose exact footprint still does."""
     model, size = footprint.model, capacity.memory_bytes
     batch = _largest(lambda number: model.total_bytes(number) <= size, MAX_BATCH)
-    width = _largest(lambda number: model.total_bytes(footprint.options.batch, number) <= size, MAX_WIDTH_PERCENT, start=WIDTH_PERCENT)
+    width = None
+    if any(step.widens for step in model.steps):
+        width = _largest(lambda number: model.total_bytes(footprint.options.batch, number) <= size, MAX_WIDTH_PERCENT, WIDTH_PERCENT)
     return Room(capacity, size - footprint.total_bytes, batch, width)
 
 

@@ -62,6 +62,14 @@ def test_nothing_fits_where_weights_do_not():
     assert 0 <= left.width_percent < 10
 
 
+def test_a_single_layer_has_no_width():
+    """Its channels are the answer's; so are those of layers that are added to it."""
+    b = NetworkBuilder("sum")
+    x = b.input((1, 4, 1, 1))
+    b.add(b.linear(x, K=4), b.linear(x, K=4))
+    assert room(Footprint(b.build()), Capacity("some", GIB)).width_percent is None
+
+
 def wide(times: int) -> Network:
     """Everything that grows with width: layers between others, a depthwise one, a residual branch, pooling; input and answer stay."""
     b = NetworkBuilder("wide")
