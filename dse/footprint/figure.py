@@ -9,7 +9,7 @@ from dse.footprint.room import Capacity
 from dse.plot.style import COLOURS, new_figure, save
 
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1))
-MAX_NAMES, MAX_LETTERS = 16, 24
+MAX_NAMES, MAX_LETTERS = 16, 30
 BAR_WIDTH = 1.0
 
 
@@ -22,7 +22,10 @@ def plot(footprint: Footprint, path: str | Path, capacity: Capacity | None = Non
     unit, divisor = next((name, size) for name, size in UNITS if footprint.total_bytes >= size)
     options, usage = footprint.options, footprint.usage
     what = "training" if options.is_training else "inference"
-    title = f"{footprint.network.name}, {what}, batch {options.batch:,}: at most {footprint.total_bytes / divisor:.4g} {unit}"
+    how = "".join(f", {text}" for text, is_so in (
+        ("unfused", options.is_unfused), ("in place", options.in_place), (f"recompute {options.recompute}", options.recompute != "none"),
+        (options.lowering, options.lowering != "direct")) if is_so)
+    title = f"{footprint.network.name}, {what}, batch {options.batch:,}{how}: at most {footprint.total_bytes / divisor:.4g} {unit}"
     figure, axes = new_figure(title, "step (operator, in the order in which they run)", f"memory in use ({unit})")
     gradients = "weights, their gradients, optimiser state" if options.is_training else "weights"
     layers = [(gradients, [footprint.fixed_bytes] * len(usage)), ("activations", [used.activations for used in usage]),
