@@ -26,7 +26,8 @@ def test_training_has_all_that_is_in_use(tmp_path):
     found = Footprint(load_network("resnet18"), Options(is_training=True, lowering="im2col", batch=8))
     root, texts = drawn(tmp_path, found, Capacity("some-board", found.total_bytes * 2))
     for label in ("memory in use (MB)", "weights, their gradients, optimiser state", "activations", "gradients of activations",
-                  "lowering buffer", "the backward pass begins", f"resnet18, training, batch 8, im2col: at most {found.total_bytes / 1e6:.4g} MB",
+                  "lowering buffer", "the backward pass begins",
+                  f"resnet18, training, batch 8, im2col: at most {found.total_bytes / 1e6:.4g} MB",
                   f"memory of some-board: {found.total_bytes * 2 / 1e6:.4g} MB"):
         assert label in texts
     assert {"conv1", "layer4.1.add", "maxpool"} <= set(texts)
