@@ -50,7 +50,9 @@ def load_capacity(name: str) -> Capacity:
         devices = machine.devices.value
     elif name in list_boards() or is_path(name):
         board = load_board(name)
-        found, devices = board.memory.size_bytes if board.memory else None, 1
+        if board.memory is None:
+            raise InputError("has no external memory", where="--device", value=name)
+        found, devices = board.memory.size_bytes, 1
     else:
         known = (*list_machines(), *list_boards())
         near = nearest(name.lower(), known)

@@ -27,7 +27,8 @@ def test_memories():
                  "nearest: gtx-1050-ti"),
     ("Papilio", "--device: unknown device, got 'Papilio'; allowed: a reference machine or a board of `nearmac boards`; "
                 "nearest: papilio-pro"),
-    ("mimas", "--device: the size of its memory is not known, got 'mimas'")])
+    ("mimas", "--device: has no external memory, got 'mimas'"),
+    ("vc707", "--device: the size of its memory is not known, got 'vc707'")])
 def test_devices_that_cannot_be(name, message):
     with pytest.raises(InputError) as caught:
         load_capacity(name)
