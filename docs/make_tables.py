@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import board_tables  # noqa: E402
+import footprint_tables  # noqa: E402
 
 from dse.schedule.compiler import Program, compile_program  # noqa: E402
 from dse.schedule.predict import predict, tile_costs  # noqa: E402
@@ -268,7 +269,7 @@ def memory_map() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "fields": field_table, "opcodes": opcode_table, "disassembly": disassembly, "constants": constant_table, "drains": drain_table,
-    "worked example": worked_example, "memory map": memory_map, **board_tables.PARTS,
+    "worked example": worked_example, "memory map": memory_map, **board_tables.PARTS, **footprint_tables.PARTS,
 }
 PART = re.compile(r"(<!-- (?P<kind>generated|file): (?P<name>[^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

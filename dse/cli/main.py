@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dse.cli import boards, emit, export, networks, simulate, sweep
+from dse.cli import boards, emit, export, memory, networks, simulate, sweep
 
 MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -28,6 +28,7 @@ app.command("emit")(emit.emit)
 app.command("boards")(boards.boards)
 app.command("networks")(networks.networks)
 app.command("export")(export.export)
+app.command("memory")(memory.memory)
 
 # The base class of usage errors: it is typer's own in some versions and click's in others.
 _UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

@@ -1,4 +1,4 @@
-"""Layers of a network that follow each other: which do, and some of them as a network of their own."""
+"""Layers of a network that follow each other: which do, and some of them, or a single layer, as a network of their own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from boards.errors import InputError
 from dse.workload.network import Network
 from dse.workload.operators import ArrayOperator, InputOperator, Operator, Tensor, unknown
+from hdl.layer import Layer
 
 JOINT = "+"
 """Between the names of layers that are meant together."""
@@ -59,3 +60,12 @@ def line_of(network: Network, names: Sequence[str], *, where: str = "--layer") -
     nodes: list[Operator] = [source, replace(operators[0], inputs=(source.name,)), *operators[1:]]
     return Network(name=f"{network.name}:{joined}", nodes=tuple(nodes), weight_bits=network.weight_bits,
                    activation_bits=network.activation_bits)
+
+
+def network_of(layer: Layer, weight_bits: int = 8, activation_bits: int = 8) -> Network:
+    """An input and ``layer``, which has no biases, called like the layer."""
+    source = InputOperator(name="input" if layer.name != "input" else "source",
+                           output=Tensor((layer.B, layer.C, layer.IY, layer.IX), activation_bits))
+    node = ArrayOperator(layer=layer, inputs=(source.name,), weight_bits=weight_bits, activation_bits=activation_bits,
+                         output_bits=activation_bits, bias=False)
+    return Network(name=layer.name, nodes=(source, node), weight_bits=weight_bits, activation_bits=activation_bits)

@@ -63,7 +63,7 @@ def network_from_mapping(data: Mapping[str, Any], *, where: str, weight_bits: in
                        activation_bits=data.get("activation_bits", 8) if activation_bits is None else activation_bits)
     last: str | None = None
     for index, node in enumerate(nodes):
-        last = _add(b, node, last, f"{where}: nodes[{index}]")
+        last = add_node(b, node, last, f"{where}: nodes[{index}]")
     return b.build()
 
 
@@ -71,14 +71,15 @@ def dump_network(network: Network) -> str:
     """YAML text that :func:`load_network_file` reads back to an equal network."""
     head = {"name": network.name, **({"title": network.title} if network.title else {}), "weight_bits": network.weight_bits,
             "activation_bits": network.activation_bits}
-    lines = [f"  - {flow_text(_node(network, node))}\n" for node in network.nodes]
+    lines = [f"  - {flow_text(node_mapping(network, node))}\n" for node in network.nodes]
     return dump_mapping(head) + "nodes:\n" + "".join(lines)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _add(b: NetworkBuilder, node: Any, last: str | None, where: str) -> str:
+def add_node(b: NetworkBuilder, node: Any, last: str | None, where: str) -> str:
+    """Add the operator that a mapping of ``nodes`` describes, which by default reads ``last``; its name. Raises InputError at ``where``."""
     if not isinstance(node, Mapping):
         raise InputError("must be a mapping with op", where=where, value=node, suggestion="for example {op: conv, K: 16, F: 3}")
     arguments = dict(node)
@@ -155,8 +156,8 @@ def _check_keys(method: Any, arguments: Mapping[str, Any], where: str) -> None:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _node(network: Network, node: Operator) -> dict[str, Any]:
-    """What :func:`_add` makes ``node`` of; defaults are left out."""
+def node_mapping(network: Network, node: Operator) -> dict[str, Any]:
+    """What :func:`add_node` makes ``node`` of; defaults are left out."""
     if isinstance(node, InputOperator):
         return {"op": "input", "name": node.name, "shape": list(node.output.shape),
                 **({"bits": node.output.bits} if node.output.bits != network.activation_bits else {}),

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boards.errors import InputError
-from dse.workload.builder import NetworkBuilder
 from dse.workload.interop.assembly import listed
 from dse.workload.interop.scalesim import CONV_COLUMNS, DEPTHWISE
 from dse.workload.interop.scalesim_rows import TopologyRow
 from dse.workload.layer_file import dump_layer, dump_mapping
+from dse.workload.line import network_of
 from dse.workload.network import Network
 from dse.workload.network_file import dump_network, flow_text
 from dse.workload.operators import ArrayOperator, unknown
@@ -50,7 +50,7 @@ def export(workload: Network | Layer, format: str, *, weight_bits: int = 8, acti
     if format == "yaml":
         text = dump_layer(workload) if isinstance(workload, Layer) else dump_network(workload)
         return Export({f"{workload.name}.yaml": text}, 1 if isinstance(workload, Layer) else len(workload.array_operators))
-    network = _network_of(workload, weight_bits, activation_bits) if isinstance(workload, Layer) else workload
+    network = network_of(workload, weight_bits, activation_bits) if isinstance(workload, Layer) else workload
     notes = _Notes()
     files = WRITERS[format](network, notes)
     host = [node.name for node in network.host_operators() if not node.is_view]
@@ -72,17 +72,6 @@ class _Notes:
 
     def lines(self) -> list[str]:
         return [f"{listed(names)}: {what}" for what, names in self._names.items()]
-
-
-def _network_of(layer: Layer, weight_bits: int, activation_bits: int) -> Network:
-    builder = NetworkBuilder(layer.name, weight_bits=weight_bits, activation_bits=activation_bits)
-    source = builder.input((layer.B, layer.C, layer.IY, layer.IX))
-    given = {key: value for key, value in layer.to_dict().items() if key not in ("name", "kind", "B", "C", "IY", "IX", "OY", "OX")}
-    if layer.kind == "linear":
-        builder.linear(source, layer.name, **{key: given[key] for key in ("K", "G")})
-    else:
-        builder.conv(source, layer.name, **given)
-    return builder.build()
 
 
 # -- SCALE-Sim --------------------------------------------------------------------------------------------------------

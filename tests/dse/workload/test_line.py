@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from boards.errors import InputError
-from dse.workload.line import line_of, lines
+from dse.workload.line import line_of, lines, network_of
 from dse.workload.operators import InputOperator
 from dse.workload.zoo import load_network
+from hdl.layer import Layer
 
 DIGITS = load_network("digits-cnn")
 
@@ -41,3 +42,11 @@ def test_what_is_no_line(names: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         line_of(DIGITS, names)
     assert str(caught.value) == message
+
+
+def test_a_layer_as_a_network() -> None:
+    layer = Layer.conv(name="input", K=4, C=3, IY=8, IX=6, FY=3, FX=3, B=2)
+    network = network_of(layer, 4, 16)
+    assert network.array_layers() == {"input": layer} and network.precision == "w4a16"
+    assert (network.inputs[0].name, network.inputs[0].output.shape, network.parameters) == ("source", (2, 3, 8, 6), 4 * 3 * 9)
+    assert network_of(Layer.linear(K=4, C=3)).inputs[0].name == "input"
