@@ -1,9 +1,10 @@
 """How many columns of two words of bits match: XNOR and population count, from compressors that synthesis leaves alone.
 
 Yosys 0.70 takes a sum of bits apart and makes 2.0 to 2.3 look-up tables a column of it (6-input ones). The compressors here are modules
-of their own, marked ``keep_hierarchy``, so that each stays what it is: three columns to two bits in two look-up tables, six bits to three
-in three. With one carry chain at the end that is 1.2 to 1.33 a column. Where look-up tables have 4 inputs, pairs of columns and full
-adders take 2.9 a column, and nothing wider: of a function of six inputs synthesis would make four of them (``docs/resources.md``).
+of their own, one of a kind, which keep their borders (:class:`Kept`), so that each stays what it is: three columns to two bits in two
+look-up tables, six bits to three in three. With one carry chain at the end that is 1.2 to 1.33 a column. Where look-up tables have 4
+inputs, pairs of columns and full adders take 2.9 a column, and nothing wider: of a function of six inputs synthesis would make four of
+them (``docs/resources.md``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -108,7 +109,7 @@ class MatchCounter(wiring.Component):
         size = self._structure.group
         whole = self._bits // size * size
         for start in range(0, whole, size):
-            m.submodules[f"kept_matches_{start}"] = group = MatchGroup(columns=size)
+            m.submodules[f"matches_{start}"] = group = MatchGroup(columns=size)
             m.d.comb += [group.i_a.eq(self.i_a[start:start + size]), group.i_b.eq(self.i_b[start:start + size])]
             heap[0].append(group.o_count[0])
             heap[1].append(group.o_count[1])
@@ -117,7 +118,24 @@ class MatchCounter(wiring.Component):
         return heap
 
 
-class MatchGroup(wiring.Component):
+class Kept(wiring.Component):
+    """Combinational logic that keeps its borders in synthesis, also where all others are dissolved.
+
+    In Verilog, all components with the same ``module_name``, which must be alike, are instances of one module
+    (:func:`hdl.verilog.component_verilog`).
+    """
+
+    module_name: str
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        get_kept = getattr(platform, "get_kept", None)
+        return self.logic() if get_kept is None else get_kept(self)
+
+    def logic(self) -> Module:
+        raise NotImplementedError
+
+
+class MatchGroup(Kept):
     """How many of two or three pairs of bits are alike: two functions of four or six bits. Combinational.
 
     Members
@@ -126,15 +144,16 @@ class MatchGroup(wiring.Component):
     """
 
     def __init__(self, *, columns: int) -> None:
+        self.module_name = f"nearmac_matches_{columns}"
         super().__init__({"i_a": In(columns), "i_b": In(columns), "o_count": Out(2)})
 
-    def elaborate(self, platform: object) -> Module:
+    def logic(self) -> Module:
         m = Module()
         m.d.comb += self.o_count.eq(Cat(_full_adder(list(~(self.i_a ^ self.i_b)))))
         return m
 
 
-class Compressor(wiring.Component):
+class Compressor(Kept):
     """Sum of bits of one weight and of the next. Combinational.
 
     Members
@@ -143,10 +162,10 @@ class Compressor(wiring.Component):
     """
 
     def __init__(self, *, kind: Kind):
-        self._kind = kind
+        self._kind, self.module_name = kind, f"nearmac_compressor_{kind.low}_{kind.high}"
         super().__init__({"i_bits": In(kind.low + kind.high), "o_sum": Out(kind.outputs)})
 
-    def elaborate(self, platform: object) -> Module:
+    def logic(self) -> Module:
         m = Module()
         heap = [list(self.i_bits[:self._kind.low]), list(self.i_bits[self._kind.low:]), [], []]
         for weight in range(self._kind.outputs):
@@ -240,7 +259,7 @@ def _compressed(m: Module, heap: list[list[Value]], level: tuple[tuple[Kind, ...
     for weight, kinds in enumerate(level):
         for unit, kind in enumerate(kinds):
             bits = [heap[weight].pop(0) for _ in range(kind.low)] + [heap[weight + 1].pop(0) for _ in range(kind.high)]
-            m.submodules[f"kept_{number}_{weight}_{unit}"] = compressor = Compressor(kind=kind)
+            m.submodules[f"sum_{number}_{weight}_{unit}"] = compressor = Compressor(kind=kind)
             m.d.comb += compressor.i_bits.eq(Cat(bits))
             for output in range(kind.outputs):
                 arriving[weight + output].append(compressor.o_sum[output])

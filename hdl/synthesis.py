@@ -41,7 +41,8 @@ FLOWS = {
 BLOCKS = "begin:map_ffram"
 """The part of any flow after which DSP blocks, block RAMs and distributed RAM are final; look-up tables and flip-flops, which take most of
 the time, come later."""
-DISSOLVE = ("setattr -mod -unset keep_hierarchy *", "flatten", "clean")
+KEPT = "nearmac_matches_* nearmac_compressor_*"
+DISSOLVE = f"setattr -mod -unset keep_hierarchy {KEPT}"
 """What follows a flow: the modules that kept their borders (:mod:`hdl.popcount`) are mapped by then and need them no more."""
 TOP = "top"
 LAST_LINES = 20
@@ -160,9 +161,10 @@ def flow(family: Family | str, top: str, *, flatten: bool = True, dsps: bool = T
     command = " ".join(filter(None, (chosen.command, f"-top {top}", chosen.flat if flatten else chosen.apart,
                                      chosen.dsps if dsps else chosen.no_dsps, run and f"-run {run}")))
     if flatten:
-        return [command, *DISSOLVE]
-    # Each RAM is an instance of a module of its own: it goes to the bank that it is part of.
-    return [f"hierarchy -top {top}", "proc", *(f"flatten t:*{name}*" for name, _ in RAMS.values()), command]
+        return [command, DISSOLVE, "flatten", "clean"]
+    # Each RAM and compressor is an instance of a module that all share: it goes to the bank or the unit that it is part of.
+    return [f"hierarchy -top {top}", "proc", *(f"flatten t:*{name}*" for name, _ in RAMS.values()), command, DISSOLVE,
+            *(f"flatten t:{kept}" for kept in KEPT.split())]
 
 
 def synthesise(component: wiring.Component, *, family: Family | str = Family.SPARTAN6, flatten: bool = True, dsps: bool = True,

@@ -33,7 +33,7 @@ VERILATE_FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-
 COMPILE_FLAGS = ("-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0",
                  "-pthread")
 RUNTIME_FLAGS = ("-O0",)  # no run spends time in it
-HEADER = "verilated.h"  # with all that it includes, half of what an unoptimised model takes to compile
+HEADER = "precompiled.h"  # verilated.h with all that it includes: half of what an unoptimised model takes to compile
 LAST_LINES = 20
 SPLIT_BYTES = {False: 600_000, True: 2_500_000}
 """Quick -> of generated C++: from here on, set-up code (run once) is compiled apart, without optimisation and beside the rest."""
@@ -163,12 +163,17 @@ class Runtime:
                 commands.start([*compile_, "-c", str(tools.verilator_root / "include" / f"{source}.cpp"), "-o", path.name])
             self.objects.append(path)
         # Clang's way with such headers is another.
-        self._header_key = digest("header", *host) if quick and "Free Software Foundation" in compiler_version(tools.compiler) else None
+        gcc = "Free Software Foundation" in compiler_version(tools.compiler)
+        self._header_key = digest("header", HEADER, *host) if quick and gcc else None
         if self._header_key and not artifacts.has(self._header_key, ".gch"):
-            path = self._new[self._header_key] = self._directory / "header" / f"{HEADER}.gch"
-            path.parent.mkdir()
-            commands.start([*compile_, "-x", "c++-header", str(tools.verilator_root / "include" / HEADER),
-                            "-o", f"header/{path.name}"])
+            path = self._new[self._header_key] = self._header_directory() / f"{HEADER}.gch"
+            commands.start([*compile_, "-x", "c++-header", f"header/{HEADER}", "-o", f"header/{path.name}"])
+
+    def _header_directory(self) -> Path:
+        directory = self._directory / "header"
+        directory.mkdir()
+        (directory / HEADER).write_text('#include "verilated.h"\n')
+        return directory
 
     def header_flags(self) -> list[str]:
         """For the compiler, so that it finds the compiled header, which must be there by now; empty without one."""
@@ -178,8 +183,7 @@ class Runtime:
             found = self._artifacts.find(self._header_key, ".gch")
             if found is None:
                 return []
-            (self._directory / "header").mkdir()
-            (self._directory / "header" / f"{HEADER}.gch").symlink_to(found)
+            (self._header_directory() / f"{HEADER}.gch").symlink_to(found)
         return ["-Iheader", "-include", HEADER]
 
     def keep(self) -> None:
@@ -272,6 +276,10 @@ class Commands:
             status = process.wait()
             self._running.pop(0)
             if status:
+                self._waiting.clear()
+                for _, other, _ in self._running:
+                    _kill(other)
+                self._running.clear()
                 lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
                 raise ToolError(command, status, "\n".join(lines))
             self._fill()

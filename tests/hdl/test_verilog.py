@@ -181,3 +181,11 @@ def test_alike_modules_are_merged_in_the_accelerator():
     bodies = [re.sub(r"^.*?\n", "", body) for body in modules(emitted("w8a8")).values()]
     assert len(bodies) == len(set(bodies))
     assert len([name for name in modules(emitted("w8a8")) if ".weights_" in name]) == 1  # of 4 rows
+
+
+def test_there_is_one_module_of_each_kind_of_compressor():
+    text = emitted("w1a1")
+    kept = re.findall(r"^\(\* keep_hierarchy \*\)\nmodule (\w+)", text, flags=re.MULTILINE)
+    assert kept == sorted(set(kept)) == [name for name in modules(text) if re.match("nearmac_(matches|compressor)", name)]
+    assert "nearmac_matches_3" in kept and len(kept) > 1
+    assert len(re.findall(r"^  nearmac_matches_3 ", text, flags=re.MULTILINE)) == 24 // 3  # in the one module that all units share

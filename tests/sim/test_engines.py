@@ -323,6 +323,23 @@ def test_second_run_compiles_nothing_and_damage_is_repaired(monkeypatch, tmp_pat
     assert not [path for path in mine.iterdir() if path.name.startswith(".new")]
 
 
+@needs_verilator
+def test_set_up_code_apart_compiles_with_the_header_too(monkeypatch, tmp_path):
+    """A quick model of two units; the second has a header of the cache. No command fails on the way, to be tried again otherwise."""
+    monkeypatch.setenv("NEARMAC_CACHE_DIR", str(tmp_path / "nearmac"))
+    monkeypatch.setitem(verilator_build.SPLIT_BYTES, True, 0)
+    commands, start = [], verilator_build._start
+    monkeypatch.setattr(verilator_build, "_start", lambda command, *rest: commands.append(command) or start(command, *rest))
+    for headers, bus_bits in ((1, 16), (0, 32)):
+        commands.clear()
+        run(Copier, design(bus_bits), image(bus_bits), 11, 5, FAST, engine="verilator", max_cycles=1000)
+        units = [command for command in commands if command[-1] in ("fast.o", "slow.o")]
+        assert len(units) == 2
+        if "Free Software Foundation" in verilator_build.compiler_version(verilator_build.find_compiler()):
+            assert all("-include" in command for command in units)
+            assert sum("c++-header" in command for command in commands) == headers
+
+
 def test_unwritable_cache_falls_back(monkeypatch, tmp_path):
     (tmp_path / "nearmac").write_text("a file where the directory should be")
     monkeypatch.delenv("NEARMAC_CACHE_DIR", raising=False)
