@@ -16,15 +16,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from hdl.accelerator import Accelerator
 from hdl.design import Design
 from hdl.errors import ToolError
-from hdl.place_and_route import Placement, find_part, place_and_route
+from hdl.place_and_route import CELLS, Placement, find_part, place_and_route
 
 DESIGNS: list[tuple[str, Design, float]] = [
     # (part, design, MHz asked for)
     ("lfe5u-25f-6", Design(rows=4, cols=4, family="ecp5", input_bytes=16384, weight_bytes=16384, output_bytes=2048, counters=False), 100),
     ("ice40up5k-sg48", Design(rows=2, cols=4, family="ice40", input_bytes=2048, weight_bytes=4096, output_bytes=2048, counters=False), 36),
 ]
-CELLS = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "flip-flop", "ICESTORM_LC": "logic cell", "MULT18X18D": "multiplier",
-         "ICESTORM_DSP": "DSP block", "DP16KD": "block RAM", "ICESTORM_RAM": "block RAM"}
 
 
 def row(part: str, design: Design, placements: list[Placement]) -> str:

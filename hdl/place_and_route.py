@@ -1,4 +1,4 @@
-"""Place and route with nextpnr, for Lattice ECP5 and iCE40: the clock that a component reaches, what it takes, the path that limits it."""
+"""Place and route with nextpnr, for ECP5, iCE40 and Gowin: the clock that a component reaches, what it takes, the path that limits it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,19 @@ from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from boards.primitives import Family
+from hdl.accelerator import Accelerator
+from hdl.design import Design
 from hdl.errors import InputError, ToolError, nearest
-from hdl.synthesis import LAST_LINES, run_yosys
+from hdl.synthesis import DISSOLVE, LAST_LINES, run_flow
 from hdl.verilog import component_verilog
 
 TOP = "top"
 _TIMED_OUT = 124  # the status that coreutils' timeout gives
+
+
+TOOLS = {Family.ECP5: "nextpnr-ecp5", Family.ICE40: "nextpnr-ice40", Family.GOWIN: "nextpnr-himbaechel-gowin"}
+"""Families that nextpnr places for, among its Python packages, which are called alike, with ``yowasp-`` before it."""
 
 
 @dataclass(frozen=True)
@@ -30,40 +37,100 @@ class Part:
     Parameters
     ----------
     title: device, speed grade and package in words.
-    family: ``ecp5`` or ``ice40``.
+    family: a key of :data:`TOOLS`.
     flow: the Yosys command.
     options: what tells nextpnr the device.
+    constraints: of the pins, where nextpnr places none by itself (Gowin): the text of ``top.cst``.
+    untimed: what nextpnr has no delays for. Paths from and to it count in no clock, which is then an upper bound.
     """
 
     title: str
-    family: str
+    family: Family
     flow: str
     options: tuple[str, ...]
+    constraints: str = ""
+    untimed: str = ""
 
     @property
     def tool(self) -> str:
-        """nextpnr's name; the Python package is called alike, with ``yowasp-`` before it."""
-        return f"nextpnr-{self.family}"
+        """nextpnr's name."""
+        return TOOLS[self.family]
+
+    @property
+    def package(self) -> str:
+        """The Python package that has it."""
+        return f"yowasp-{self.tool}"
 
 
-def _ecp5(size: int, speed: int) -> Part:
-    return Part(f"Lattice LFE5U-{size}F, speed grade {speed}, CABGA381", "ecp5", "synth_ecp5",
-                (f"--{size}k", "--speed", str(speed), "--package", "CABGA381", "--lpf-allow-unconstrained"))
+ECP5_PACKAGES = {"bg256": "CABGA256", "bg381": "CABGA381", "bg554": "CABGA554", "bg756": "CABGA756", "mg285": "CSFBGA285",
+                 "tg144": "TQFP144"}
+"""Lattice's ordering code -> nextpnr's name."""
+PACKAGES = {
+    "lfe5u-12f": ("bg381", "bg256", "mg285", "tg144"), "lfe5u-25f": ("bg381", "bg256", "mg285", "tg144"),
+    "lfe5u-45f": ("bg381", "bg256", "bg554", "mg285", "tg144"), "lfe5u-85f": ("bg381", "bg554", "bg756", "mg285"),
+    "ice40up5k": ("sg48", "uwg30"), "ice40hx4k": ("tq144", "cb132", "bg121"), "ice40hx8k": ("ct256", "cm225", "cb132", "bg121"),
+    "gw2a-18": ("pg256",),
+}
+"""Device -> packages that nextpnr 0.11 has of it; the first is taken where nobody says. They hardly matter: :class:`Scan` needs five
+pins."""
+SPEED_GRADES = {Family.ECP5: ("6", "7", "8"), Family.GOWIN: ("C8/I7",)}
+"""The first, the slowest, is taken where nobody says; an iCE40's is in the name of the device."""
+_ICE40_FLOWS = {"ice40up5k": "-device u -dsp", "ice40hx4k": "-device hx", "ice40hx8k": "-device hx"}
+_GOWIN_PINS = {"clk": "H11", "rst": "T10", "i": "T7", "load": "T8", "o": "T9"}  # any of PG256 would do
 
 
-def _ice40(device: str, package: str, flow: str) -> Part:
+def _one_of(what: str, where: str, value: str, allowed: Collection[str]) -> None:
+    if value not in allowed:
+        near = nearest(value, allowed)
+        raise InputError(what, where=where, value=value, allowed=", ".join(allowed), suggestion=f"nearest: {near}" if near else None)
+
+
+def _ecp5(device: str, package: str, speed: str) -> Part:
+    size, package = device.removeprefix("lfe5u-").removesuffix("f"), ECP5_PACKAGES[package]
+    return Part(f"Lattice {device.upper()}, speed grade {speed}, {package}", Family.ECP5, "synth_ecp5",
+                (f"--{size}k", "--speed", speed, "--package", package, "--lpf-allow-unconstrained"))
+
+
+def _ice40(device: str, package: str) -> Part:
+    name = device.removeprefix("ice40")
     # Clock enables of few flip-flops are left to their look-up tables: a tile of eight has one enable, and the fields have a hundred.
-    return Part(f"Lattice iCE40{device.upper()}, {package.upper()}", "ice40", f"synth_ice40 {flow} -dffe_min_ce_use 20",
-                (f"--{device}", "--package", package, "--pcf-allow-unconstrained"))
+    return Part(f"Lattice iCE40{name.upper()}, {package.upper()}", Family.ICE40, f"synth_ice40 {_ICE40_FLOWS[device]} -dffe_min_ce_use 20",
+                (f"--{name}", "--package", package, "--pcf-allow-unconstrained"))
+
+
+def _gowin(device: str, package: str, speed: str) -> Part:
+    return Part(f"Gowin {device.upper()}, speed grade {speed}, {package.upper()}", Family.GOWIN, "synth_gowin -family gw2a",
+                ("--device", f"GW2A-LV18{package.upper()}{speed}", "--vopt", "family=GW2A-18C", "--vopt", "cst=top.cst"),
+                constraints="".join(f'IO_LOC "{port}" {pin};\n' for port, pin in _GOWIN_PINS.items()),
+                untimed="DSP blocks and block RAMs")
+
+
+def device_part(device: str, package: str | None = None, speed_grade: str | None = None) -> Part:
+    """The part of a device (``lfe5u-25f``), a package (``bg381``) and a speed grade (``6``), as board profiles name them.
+
+    Raises InputError when nextpnr has no such device, package or grade.
+    """
+    _one_of("no device that nextpnr can place for", "device", device, PACKAGES)
+    package = package or PACKAGES[device][0]
+    _one_of(f"nextpnr has no such package of {device}", "package", package, PACKAGES[device])
+    if device.startswith("ice40"):
+        return _ice40(device, package)
+    make, grades = (_gowin, SPEED_GRADES[Family.GOWIN]) if device == "gw2a-18" else (_ecp5, SPEED_GRADES[Family.ECP5])
+    speed_grade = speed_grade or grades[0]
+    _one_of(f"nextpnr has no such speed grade of {device}", "speed_grade", speed_grade, grades)
+    return make(device, package, speed_grade)
 
 
 PARTS: Mapping[str, Part] = {
-    **{f"lfe5u-{size}f-{speed}": _ecp5(size, speed) for size in (12, 25, 45, 85) for speed in (6, 7, 8)},
-    "ice40up5k-sg48": _ice40("up5k", "sg48", "-device u -dsp"),
-    "ice40hx4k-tq144": _ice40("hx4k", "tq144", "-device hx"),
-    "ice40hx8k-ct256": _ice40("hx8k", "ct256", "-device hx"),
+    **{f"{device}-{speed}": device_part(device, speed_grade=speed) for device in PACKAGES if device.startswith("lfe5u")
+       for speed in SPEED_GRADES[Family.ECP5]},
+    **{f"{device}-{PACKAGES[device][0]}": device_part(device) for device in ("ice40up5k", "ice40hx4k", "ice40hx8k", "gw2a-18")},
 }
-"""Name -> part. The packages hardly matter: :class:`Scan` needs five pins."""
+"""Name -> part, each in one package."""
+CELLS = {"TRELLIS_COMB": "LUT", "TRELLIS_FF": "flip-flop", "ICESTORM_LC": "logic cell", "LUT4": "LUT", "ALU": "carry", "DFF": "flip-flop",
+         "MULT18X18D": "multiplier", "ICESTORM_DSP": "DSP block", "MULT9X9": "9-bit multiplier", "MULT18X18": "18-bit multiplier",
+         "DP16KD": "block RAM", "ICESTORM_RAM": "block RAM", "BSRAM": "block RAM"}
+"""nextpnr's cells -> what they are."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +201,13 @@ class Scan(wiring.Component):
 
 def find_part(name: str) -> Part:
     """Raises InputError when there is no such part."""
-    if name not in PARTS:
-        near = nearest(name, PARTS)
-        raise InputError("no part that nextpnr can place for", where="part", value=name, allowed=", ".join(PARTS),
-                         suggestion=f"nearest: {near}" if near else None)
+    _one_of("no part that nextpnr can place for", "part", name, PARTS)
     return PARTS[name]
+
+
+def behind_pins(design: Design) -> Scan:
+    """The accelerator of a design, as it is placed."""
+    return Scan(Accelerator(design))
 
 
 def place_and_route(component: wiring.Component, part: Part, *, target_mhz: float, seeds: Sequence[int] = (1,),
@@ -168,16 +237,27 @@ def place_and_route(component: wiring.Component, part: Part, *, target_mhz: floa
 
 
 def write_netlist(component: wiring.Component, part: Part, folder: Path) -> None:
-    """Writes ``top.v``, ``top.json`` and Yosys' ``cells.json`` (``stat -json``) into ``folder``."""
-    (folder / "top.v").write_text(component_verilog(component, TOP))
-    run_yosys(["read_verilog top.v", f"{part.flow} -top {TOP} -json top.json", "tee -q -o cells.json stat -json"], folder=folder)
+    """Writes ``top.v``, ``top.json``, Yosys' ``cells.json`` (``stat -json``) and ``yosys.log`` into ``folder``."""
+    run_flow(component_verilog(component, TOP), netlist_flow(part, TOP), folder)
+
+
+def netlist_flow(part: Part, top: str) -> list[str]:
+    """The Yosys commands that make ``top.json`` of the module ``top``, once it is read."""
+    return [f"{part.flow} -top {top}", *DISSOLVE, "write_json top.json"]
+
+
+def place_command(part: Part, *, seed: int, target_mhz: float) -> list[str]:
+    """The command that :func:`place` runs."""
+    return [part.tool, *part.options, "--json", "top.json", "--seed", str(seed), "--freq", f"{target_mhz:g}", "--timing-allow-fail",
+            "--report", f"report-{seed}.json", "--quiet", "--log", f"nextpnr-{seed}.log"]
 
 
 def place(part: Part, folder: Path, *, seed: int, target_mhz: float, timeout_s: float | None = None) -> Placement:
     """Places and routes ``top.json`` in ``folder``; leaves ``report-SEED.json`` and ``nextpnr-SEED.log`` beside it."""
-    command = [part.tool, *part.options, "--json", "top.json", "--seed", str(seed), "--freq", f"{target_mhz:g}", "--timing-allow-fail",
-               "--report", f"report-{seed}.json", "--quiet", "--log", f"nextpnr-{seed}.log"]
-    package = f"yowasp-{part.tool}".replace("-", "_")
+    command = place_command(part, seed=seed, target_mhz=target_mhz)
+    if part.constraints:
+        (folder / "top.cst").write_text(part.constraints)
+    package = part.package.replace("-", "_")
     script = f"import sys, {package}; sys.exit({package}.run_{part.tool.replace('-', '_')}(sys.argv[1:]))"
     try:
         run = subprocess.run([sys.executable, "-c", script, *command[1:]], cwd=folder, text=True, errors="replace", check=False,
@@ -191,5 +271,5 @@ def place(part: Part, folder: Path, *, seed: int, target_mhz: float, timeout_s: 
 
 def require_nextpnr(part: Part) -> None:
     """Raises InputError when the extra that has nextpnr is not installed."""
-    if importlib.util.find_spec(f"yowasp-{part.tool}".replace("-", "_")) is None:
+    if importlib.util.find_spec(part.package.replace("-", "_")) is None:
         raise InputError(f"placement needs {part.tool}, which is not installed", suggestion="pip install 'nearmac[synth]'")

@@ -140,14 +140,15 @@ def require_yosys() -> None:
         raise InputError("synthesis needs Yosys, which is not installed", suggestion="pip install 'nearmac[synth]'")
 
 
-def run_yosys(commands: Sequence[str], *, folder: Path) -> None:
-    """Runs Yosys commands in ``folder``. Raises SynthesisError, with the end of the log, when one fails."""
+def run_yosys(commands: Sequence[str], *, folder: Path) -> str:
+    """Runs Yosys commands in ``folder``; what it printed. Raises SynthesisError, with the end of that, when one fails."""
     require_yosys()
     run = subprocess.run([sys.executable, "-c", _SCRIPT, *commands], cwd=folder, text=True, errors="replace",
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if run.returncode:
         lines = run.stdout.rstrip().splitlines()[-LAST_LINES:]
         raise SynthesisError(commands, run.returncode, "\n".join(lines))
+    return run.stdout
 
 
 def flow(family: Family | str, top: str, *, flatten: bool = True, dsps: bool = True, run: str = "") -> list[str]:
@@ -185,14 +186,27 @@ def synthesise(component: wiring.Component, *, family: Family | str = Family.SPA
     commands = flow(family, TOP, flatten=flatten, dsps=dsps, run=run)
     require_yosys()
     with tempfile.TemporaryDirectory(prefix="nearmac-synthesis-") as name:
-        folder = Path(name)
-        (folder / "top.v").write_text(component_verilog(component, TOP, merge=flatten))
-        run_yosys(["read_verilog top.v", *commands, "tee -q -o stat.json stat -json"], folder=folder)
-        modules = json.loads((folder / "stat.json").read_text())["modules"]
+        run_flow(component_verilog(component, TOP, merge=flatten), commands, Path(name))
+        return read_cells(Path(name), TOP)
+
+
+def run_flow(verilog: str, commands: Sequence[str], folder: Path) -> None:
+    """Runs a flow on a text: leaves ``top.v``, Yosys' ``cells.json`` (``stat -json``) and ``yosys.log`` in ``folder``.
+
+    Raises InputError when Yosys is not installed, SynthesisError when it failed.
+    """
+    (folder / "top.v").write_text(verilog)
+    log = run_yosys(["read_verilog top.v", *commands, "tee -q -o cells.json stat -json"], folder=folder)
+    (folder / "yosys.log").write_text(log)
+
+
+def read_cells(folder: Path, top: str) -> dict[str, Cells]:
+    """What :func:`synthesise` gives, from the ``cells.json`` in ``folder``."""
+    modules = json.loads((folder / "cells.json").read_text())["modules"]
     names = {module.lstrip("\\") for module in modules}
     result = {}
     for module, statistics in modules.items():
-        path = module.lstrip("\\").removeprefix(TOP).lstrip(".")
+        path = module.lstrip("\\").removeprefix(top).lstrip(".")
         result[path] = Cells({kind: count for kind, count in sorted(statistics["num_cells_by_type"].items())
                               if kind.lstrip("\\") not in names and kind != "$scopeinfo"})
     return result

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dse.cli import boards, emit, export, memory, networks, simulate, sweep
+from dse.cli import boards, emit, export, memory, networks, simulate, sweep, synth
 
 MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -25,6 +25,7 @@ app = typer.Typer(name="nearmac", add_completion=False, pretty_exceptions_enable
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
 app.command("emit")(emit.emit)
+app.command("synth")(synth.synth)
 app.command("boards")(boards.boards)
 app.command("networks")(networks.networks)
 app.command("export")(export.export)

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-Workload = Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False, help=(
+_WORKLOAD = typer.Argument(metavar="WORKLOAD", show_default=False, help=(
     'A network of "nearmac networks", a layer in place, such as "conv K=16 C=8 OY=14 OX=14 FY=3 FX=3 P=1", or the path of an .onnx, '
-    'of a layer, network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv.'))]
+    'of a layer, network, ZigZag or Timeloop .yaml or of a SCALE-Sim .csv.'))
+Workload = Annotated[str, _WORKLOAD]
+OptionalWorkload = Annotated[str | None, _WORKLOAD]
 InputShapes = Annotated[list[str] | None, typer.Option("--input-shape", metavar="NAME=1x3x224x224", show_default=False, help=(
     "Size of an input of an ONNX model, where the model has none; once for each such input."))]
 BoardName = Annotated[str, typer.Option("--board", metavar="NAME", help="A board of `nearmac boards`, or the path of your own .yaml.",

