@@ -1,0 +1,1 @@
+"""Static figures for papers."""
