@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dse.cli import boards, emit, explain, export, networks, simulate, sweep
+from dse.cli import boards, emit, explain, export, networks, roofline, simulate, sweep
 
 MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -28,6 +28,7 @@ app.command("emit")(emit.emit)
 app.command("boards")(boards.boards)
 app.command("networks")(networks.networks)
 app.command("explain")(explain.explain)
+app.command("roofline")(roofline.roofline)
 app.command("export")(export.export)
 
 # The base class of usage errors: it is typer's own in some versions and click's in others.

@@ -1,1 +1,1 @@
-"""Static figures for papers."""
+"""Static pictures of results."""
