@@ -10,8 +10,8 @@ from dse.cli.network_tables import number_table
 from dse.roofline.roof import amount, peak_of
 from dse.roofline.roofline import Landed, Landing, Rooflines
 
-REMARK = ("Attainable = min(peak, bandwidth x ops/byte), the bytes being those that must cross the channel; 1 MAC = 2 ops. Peaks in "
-          "look-up tables are estimates.")
+REMARK = ("Attainable = min(peak, bandwidth x ops/byte), the bytes being those that must cross the channel; c is compute-bound, m "
+          "memory-bound; 1 MAC = 2 ops. Peaks in look-up tables are estimates.")
 SHORT = {"compute": "c", "memory": "m"}
 
 
@@ -20,7 +20,8 @@ def roofline_tables(report: Rooflines) -> list[RenderableType]:
     layers = [layers_table(report, precision) for precision in dict.fromkeys(roof.precision for roof in report.roofs)]
     some = [points_table(report)] if report.points else []
     designs = [design_table(landed) for landed in report.designs]
-    return [roofs_table(report), *layers, *some, *designs, Text(f"Remark: {REMARK}")]
+    totals = [totals_table(report)] if len(report.attainable) > len(report.roofs) else []
+    return [roofs_table(report), *layers, *totals, *some, *designs, Text(f"Remark: {REMARK}")]
 
 
 def roofs_table(report: Rooflines) -> Table:
@@ -33,28 +34,32 @@ def roofs_table(report: Rooflines) -> Table:
 
 
 def layers_table(report: Rooflines, precision: str) -> Table:
-    """A row a layer, a column a machine; the last row is the whole workload, layer after layer."""
+    """A row a layer, a column a machine: ops/byte, Gop/s, and which roof it is."""
     entries = [entry for entry in report.attainable if entry.work.precision == precision]
     machines = list(dict.fromkeys(entry.roof.machine for entry in entries))
     works = list(dict.fromkeys(entry.work for entry in entries))
     table = number_table("layer left", "Mop", *[f"{name}\nops/byte, Gop/s" for name in machines],
-                         title=f"Attainable at {precision}: ops/byte, Gop/s, and what bounds it (c: compute, m: memory)")
+                         title=f"Attainable at {precision}")
     found = {(entry.work, entry.roof.machine): entry for entry in entries}
     for work in works:
         cells = [f"{amount(entry.ops_per_byte)}  {amount(entry.gops)} {SHORT[entry.bound]}"
                  for entry in (found[work, name] for name in machines)]
         table.add_row(Text(work.name), Text(amount(work.ops / 1e6)), *map(Text, cells))
-    if len(works) > 1:
-        totals = {(total["machine"], total["precision"]): total["attainable_gops"] for total in report.totals()}
-        table.add_row(Text("all"), Text(amount(sum(work.ops for work in works) / 1e6)),
-                      *(Text(f"{amount(totals[name, precision])}  ") for name in machines))
+    return table
+
+
+def totals_table(report: Rooflines) -> Table:
+    """The whole workload: layer after layer, each at its roof."""
+    table = number_table("bits left", "machine left", "Mop", "Gop/s", "ms, at least", title="Whole workload, each layer at its roof")
+    for total in report.totals():
+        _row(table, total["precision"], total["machine"], total["ops"] / 1e6, total["attainable_gops"], total["least_seconds"] * 1e3)
     return table
 
 
 def points_table(report: Rooflines) -> Table:
     """The front of the sweep, whole workload; the best of each board and precision is marked."""
     table = number_table("point", "board left", "bits left", "array left", "MHz", "Gop/s", "ops/byte", "bytes/cycle", "best left",
-                         title="Front of the sweep, whole workload, at the bytes that are moved")
+                         title="Front of the sweep, whole workload")
     for point in report.points:
         _row(table, str(point.index), point.board, point.precision, point.design.array, point.design.clock_mhz, point.gops,
              point.ops_per_byte, point.external_bytes / point.cycles, "best" if point.is_best else "")

@@ -152,7 +152,7 @@ def _report(request: Request, targets: Sequence[Board | Machine], asked: Sequenc
     works = list(dict.fromkeys(work for entry in asked for work in entry.works))
     roofs, layers = attainable(works, targets, clocks_mhz=clocks, remark=reporter.notify)
     name = request.workload if request.layer is None else f"{request.workload} --layer {request.layer}"
-    report = Rooflines(name, roofs, layers, points=tuple(points))
+    report = Rooflines(name, roofs, layers, tuple((entry.precision, tuple(entry.works)) for entry in asked), points=tuple(points))
     if request.roofs_only:
         return report
     designs: list[Landed] = []

@@ -157,11 +157,12 @@ class Landed:
 
 @dataclass(frozen=True)
 class Rooflines:
-    """What `nearmac roofline` shows."""
+    """What `nearmac roofline` shows. ``whole``: the workload at each precision that is asked for, by a name, and its layers."""
 
     workload: str
     roofs: tuple[Roof, ...]
     attainable: tuple[Attainable, ...]
+    whole: tuple[tuple[str, tuple[Work, ...]], ...] = ()
     designs: tuple[Landed, ...] = ()
     points: tuple[FrontPoint, ...] = ()
 
@@ -171,14 +172,17 @@ class Rooflines:
         return all(landing.matches for landed in self.designs for landing in landed.landings)
 
     def totals(self) -> list[dict[str, Any]]:
-        """The whole workload for each machine and precision asked for: its layers one after another, each at its roof."""
-        found: dict[tuple[str, str], list[Attainable]] = {}
-        for entry in self.attainable:
-            found.setdefault((entry.roof.machine, entry.work.precision), []).append(entry)
-        return [{"machine": machine, "precision": precision, "ops": sum(entry.work.ops for entry in entries),
-                 "least_seconds": sum(entry.seconds for entry in entries),
-                 "attainable_gops": sum(entry.work.ops for entry in entries) / sum(entry.seconds for entry in entries) / 1e9}
-                for (machine, precision), entries in found.items()]
+        """The whole workload on each machine that can compute all of it: its layers one after another, each at its roof."""
+        found = {(at.roof.machine, at.work): at for at in self.attainable}
+        totals = []
+        for precision, works in self.whole:
+            for machine in dict.fromkeys(roof.machine for roof in self.roofs):
+                entries = [found[machine, work] for work in works if (machine, work) in found]
+                if len(entries) == len(works):
+                    ops, seconds = sum(at.work.ops for at in entries), sum(at.seconds for at in entries)
+                    totals.append({"machine": machine, "precision": precision, "ops": ops, "least_seconds": seconds,
+                                   "attainable_gops": ops / seconds / 1e9})
+        return totals
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of `nearmac roofline --json`."""

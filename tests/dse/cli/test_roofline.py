@@ -28,6 +28,8 @@ def test_boards_and_machines_at_two_precisions(capsys):
     assert [(roof["machine"], roof["precision"]) for roof in found["roofs"]] == [
         ("papilio-pro", "w8a8"), ("papilio-pro", "w1a1"), ("mos-6502", "w8a8"), ("mos-6502", "w1a1")]
     assert len(found["layers"]) == 20 and found["designs"] == [] and "Williams" in found["definition"]
+    assert [(total["machine"], total["precision"]) for total in found["totals"]] == [
+        ("papilio-pro", "w8a8"), ("mos-6502", "w8a8"), ("papilio-pro", "w1a1"), ("mos-6502", "w1a1")]
     for entry in found["layers"]:
         assert entry["attainable_gops"] <= entry["memory_roof_gops"] + 1e-12
     board = [entry for entry in found["layers"] if entry["machine"] == "papilio-pro" and entry["layer"] == "f6"]
@@ -45,7 +47,7 @@ def test_tables(capsys):
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert captured.err == "" and lines[0] == "Roofs for lenet5"
-    assert any(line.startswith("Attainable at w8a8: ops/byte, Gop/s") for line in lines)
+    assert "Attainable at w8a8" in lines and "Whole workload, each layer at its roof" in lines
     design = next(at for at, line in enumerate(lines) if line.startswith("papilio-pro: ") and "(chosen), array's peak" in line)
     names = [line.split()[0] for line in lines[design + 3:design + 8]]
     assert names == ["c1", "c3", "c5", "f6", "output"]

@@ -27,7 +27,7 @@ def report() -> Rooflines:
     roofs, layers = attainable(works, [BOARD, *map(load_target, list_machines())])
     landed = land([at for at in layers if at.roof.machine == BOARD.name], BOARD, DESIGN, "given", precision="w8a8")
     point = FrontPoint(1, BOARD.name, "w8a8", DESIGN, sum(work.ops for work in works) // 2, 80_000, 100_000, True)
-    return Rooflines("lenet5", roofs, layers, (landed,), (point,))
+    return Rooflines("lenet5", roofs, layers, designs=(landed,), points=(point,))
 
 
 def texts(figure) -> list[Text]:
@@ -85,7 +85,7 @@ def test_points_lie_where_they_should(report):
 
 @pytest.mark.parametrize("suffix, magic", [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
 def test_files(report, tmp_path, suffix, magic):
-    small = Rooflines("lenet5", report.roofs[:1], report.attainable[:5], report.designs)
+    small = Rooflines("lenet5", report.roofs[:1], report.attainable[:5], designs=report.designs)
     path = tmp_path / f"one{suffix}"
     save(plot_rooflines(small), path)
     assert path.read_bytes().startswith(magic)

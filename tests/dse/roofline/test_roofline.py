@@ -50,11 +50,16 @@ def test_repeats_read_the_weights_again():
 
 
 def test_totals_are_ops_over_the_time_of_all_layers():
-    network = load_network("lenet5")
-    roofs, layers = attainable(works_of(network), [BOARD])
-    total = Rooflines("lenet5", roofs, layers).totals()[0]
-    assert total["ops"] == 2 * network.macs
-    assert total["attainable_gops"] == pytest.approx(2 * network.macs / 1e9 / sum(at.work.ops / at.gops / 1e9 for at in layers))
+    """cnv: the first layer has 8-bit inputs, all others are binary; the 6502 computes both in its bytes."""
+    network = load_network("cnv")
+    works = works_of(network)
+    assert {work.precision for work in works} == {"w1a8", "w1a1"}
+    roofs, layers = attainable(works, [BOARD, load_target("mos-6502")])
+    ours, old = Rooflines("cnv", roofs, layers, (("w1a8", tuple(works)),)).totals()
+    assert (ours["machine"], old["machine"], ours["ops"], old["ops"]) == ("papilio-pro", "mos-6502", 2 * network.macs, 2 * network.macs)
+    seconds = sum(at.work.ops / at.gops / 1e9 for at in layers if at.roof.machine == "papilio-pro")
+    assert ours["least_seconds"] == pytest.approx(seconds) and ours["attainable_gops"] == pytest.approx(2 * network.macs / 1e9 / seconds)
+    assert old["attainable_gops"] == pytest.approx(0.0005)
 
 
 def test_predicted_points_are_exact_and_layers_alike_are_mapped_once():
