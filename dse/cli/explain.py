@@ -20,6 +20,7 @@ def explain(
     clock_mhz: opt.ClockMHz = None,
     bus_bits: opt.BusBits = None,
     design: opt.DesignFile = None,
+    plot: opt.Plot = None,
     input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:
@@ -27,6 +28,7 @@ def explain(
     from boards.loader import load_board
     from dse.cli.console import Reporter, print_json, print_text
     from dse.cli.design_options import DesignOptions
+    from dse.cli.pictures import picture_file, save_picture
     from dse.cli.workload import read_target, read_workload
     from dse.explain.explain import explain as explain_choice
 
@@ -37,11 +39,15 @@ def explain(
     # A layer of a network has a precision of its own.
     parsed = read_target(workload, layer, chosen, shapes).options.parse()
     what, where = read_workload(workload, layer, shapes), load_board(board)
-    with Reporter() as reporter:
+    with picture_file(plot) as picture, Reporter() as reporter:
         reporter.stage("choosing the mapping" if parsed.design else "choosing the design")
         choice = parsed.choose(what, where)
         reporter.stage("mapping again with more of each resource")
         explanation = explain_choice(choice, where, workload=workload if layer is None else f"{workload} --layer {layer}")
+        if picture:
+            from dse.plot.explanation import plot_explanation
+
+            save_picture(plot_explanation(explanation), picture)
     if json:
         print_json(explanation.to_dict())
     else:

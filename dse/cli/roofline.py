@@ -23,8 +23,7 @@ def roofline(
     roofs_only: Annotated[bool, typer.Option("--roofs-only", help="Choose no designs: roofs and layers alone.")] = False,
     engine: Annotated[str, typer.Option(metavar="auto|verilator|amaranth", help=(
         "Simulator of --simulate. auto takes Verilator where it can run."))] = "auto",
-    plot: Annotated[str | None, typer.Option(metavar="FILE", show_default=False, help=(
-        "Write a picture too: .svg, .png or .pdf (needs the extra report)."))] = None,
+    plot: opt.Plot = None,
     input_shape: opt.InputShapes = None,
     json: opt.Json = False,
 ) -> int:

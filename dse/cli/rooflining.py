@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from boards.errors import InputError
@@ -13,10 +12,9 @@ from boards.machine import Machine
 from boards.schema import Board
 from dse.cli.console import Reporter, print_json, print_remarks, print_tables
 from dse.cli.design_options import one_of
-from dse.cli.files import OutputFile
+from dse.cli.pictures import picture_file, save_picture
 from dse.cli.roofline_tables import roofline_tables
 from dse.cli.workload import layer_operator
-from dse.plot.style import check_path, save
 from dse.roofline.points import FrontPoint, front_points
 from dse.roofline.roof import load_target
 from dse.roofline.roofline import Attainable, Landed, Rooflines, Work, attainable, land, works_of
@@ -74,19 +72,13 @@ def run(request: Request) -> int:
         raise InputError("of a whole workload", where="--points", value=request.points, suggestion="leave --layer out")
     targets = _targets(request.boards)
     asked = _asked(request)
-    with ExitStack() as stack:
-        picture = None
-        if request.plot is not None:
-            check_path(request.plot)
-            picture = stack.enter_context(OutputFile(request.plot, option="--plot"))
-        reporter = stack.enter_context(Reporter())
+    with picture_file(request.plot) as picture, Reporter() as reporter:
         points = _points(request, asked, targets)
         report = _report(request, targets, asked, points, reporter)
         if picture:
             from dse.plot.roofline import plot_rooflines
 
-            save(plot_rooflines(report), picture.temporary)
-            picture.commit()
+            save_picture(plot_rooflines(report), picture)
     if request.json:
         print_json(report.to_dict())
     else:

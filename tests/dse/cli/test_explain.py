@@ -36,3 +36,12 @@ def test_a_network_needs_a_layer(capsys):
 def test_a_machine_is_no_board(capsys):
     assert run(["explain", WORKLOAD, "--board", "dgx-1"]) == 2
     assert "dgx-1 is a reference machine: it has no FPGA to build a design on" in capsys.readouterr().err
+
+
+def test_a_picture(capsys, tmp_path):
+    picture = tmp_path / "cycles.svg"
+    assert run(["explain", WORKLOAD, "--board", "papilio-pro", "--array", "2x2x1", "--plot", str(picture)]) == 0
+    assert "vectors issued" in picture.read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert run(["explain", WORKLOAD, "--board", "papilio-pro", "--plot", str(tmp_path / "nowhere" / "x.png")]) == 2
+    assert capsys.readouterr().err.startswith("error: --plot: no such directory: ")
