@@ -168,23 +168,23 @@ def _styles(options: dict[str, Any]) -> Iterator[Design]:
     for multiplier in multipliers:
         for output in outputs:
             try:
-                plain = smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": 1})
+                plain = with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": 1})
                 legal = plain.legal_drains()
             except InputError:
                 try:
                     legal = [options["drains"]] if "drains" in options else [options["lanes"]]
-                    plain = smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": legal[0]})
+                    plain = with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": legal[0]})
                     legal = plain.legal_drains()
                 except InputError:
                     continue
             for drains in (options["drains"],) if "drains" in options else legal[:4]:
                 try:
-                    yield smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": drains})
+                    yield with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": drains})
                 except InputError:
                     continue
 
 
-def smallest_banks(options: dict[str, Any]) -> Design:
+def with_smallest_banks(options: dict[str, Any]) -> Design:
     """The design with one block RAM deep banks, where the user gave none."""
     rows, cols, lanes, bus = options["rows"], options["cols"], options["lanes"], options["bus_bits"]
     # At least as many entries each as a block RAM has; then exactly so many, once the design knows the width of an entry.
@@ -267,7 +267,7 @@ def _nothing_fits(board: Board, layer: Layer, fixed: dict[str, Any]) -> InputErr
         for design in _styles(options):
             check_fits(design, board)
         style = {"multiplier": Multiplier.LUT, "output_multiplier": OutputMultiplier.SERIAL, "drains": options["lanes"]}
-        smallest_banks({**style, **options})
+        with_smallest_banks({**style, **options})
     except InputError as error:
         if error.where != "design.drains" or "lanes" in fixed:
             return error

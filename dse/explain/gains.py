@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from boards.errors import InputError
 from boards.schema import Board
-from dse.choose import bank_bytes, smallest_banks
+from dse.choose import bank_bytes, with_smallest_banks
 from dse.estimate.resources import overshoot, usable
 from dse.explain.derivation import Derivation
 from dse.schedule.search import Choice, best_tiling
@@ -105,9 +105,9 @@ def _as_deep(design: Design, **changes: int) -> Design:
     kinds = [kind for kind in BANKS if kind in design.bank_kinds]
     sizes = [f"{kind}_bytes" for kind in BANKS[:3]]
     options = {name: value for name, value in {**design.to_dict(), **changes}.items() if name not in sizes}
-    legal = smallest_banks({**options, "drains": options["lanes"]}).legal_drains()
+    legal = with_smallest_banks({**options, "drains": options["lanes"]}).legal_drains()
     drains = min((count for count in legal if count >= design.drains), default=legal[-1])
-    shallow = smallest_banks({**options, "drains": drains})
+    shallow = with_smallest_banks({**options, "drains": drains})
     return shallow.with_(**{f"{kind}_bytes": bank_bytes(shallow, kind, design.bank_depth(kind)) for kind in kinds})
 
 

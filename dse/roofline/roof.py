@@ -17,7 +17,7 @@ from boards.loader import list_machines, load_board, load_machine
 from boards.machine import Machine
 from boards.primitives import Family
 from boards.schema import Board
-from dse.choose import smallest_banks
+from dse.choose import with_smallest_banks
 from dse.estimate.resources import estimate_resources, usable
 from hdl.design import MAX_ARRAY, MAX_COLS, MAX_MULTIPLIER_COLS, Accumulate, Design, Multiplier, OutputMultiplier
 
@@ -162,7 +162,7 @@ def _cheapest(family: Family, weight_bits: int, activation_bits: int, multiplier
                 "multiplier": multiplier, "accumulate": accumulate, "output_multiplier": OutputMultiplier.SERIAL, "bus_bits": 16,
                 "counters": False, "family": family}
             try:
-                design = smallest_banks(options)
+                design = with_smallest_banks(options)
             except InputError:
                 continue
             luts.append(estimate_resources(design).luts / design.macs_per_cycle)
