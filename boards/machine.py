@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from boards.figures import UNSTATED, BandwidthMBs, Count, Limit, Name, RateGops, SizeMiB, Text, Trust
+from boards.figures import UNSTATED, BandwidthMBs, ClockMHz, Count, Limit, Name, RateGops, SizeMiB, Text, Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,8 +13,8 @@ class Machine:
     """A processor or several.
 
     ``peak_gops``: precision (``"fp16"``, ``"int8"``) -> 1e9 operations a second of one device, a multiply-accumulate being two.
-    ``memory_mb_s``: bandwidth of one device's memory; ``memory_mib``: its size. ``devices``: how many there are, with ``link_mb_s``
-    between them: what one device sends to the others, all its links together, in one direction.
+    ``clock_mhz``: where it is stated. ``memory_mb_s``: bandwidth of one device's memory; ``memory_mib``: its size. ``devices``: how many
+    there are, with ``link_mb_s`` between them: what one device sends to the others, all its links together, in one direction.
     """
 
     name: Name
@@ -25,6 +25,7 @@ class Machine:
     devices: Count = Count(1, "a single one", Trust.COMPUTED)
     link: Text | None = None
     link_mb_s: BandwidthMBs | None = None
+    clock_mhz: ClockMHz | None = None
     source: Text = UNSTATED
     trust: Trust = Trust.UNVERIFIED
     notes: tuple[Text, ...] = ()

@@ -168,23 +168,23 @@ def _styles(options: dict[str, Any]) -> Iterator[Design]:
     for multiplier in multipliers:
         for output in outputs:
             try:
-                plain = _smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": 1})
+                plain = with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": 1})
                 legal = plain.legal_drains()
             except InputError:
                 try:
                     legal = [options["drains"]] if "drains" in options else [options["lanes"]]
-                    plain = _smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": legal[0]})
+                    plain = with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": legal[0]})
                     legal = plain.legal_drains()
                 except InputError:
                     continue
             for drains in (options["drains"],) if "drains" in options else legal[:4]:
                 try:
-                    yield _smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": drains})
+                    yield with_smallest_banks({**options, "multiplier": multiplier, "output_multiplier": output, "drains": drains})
                 except InputError:
                     continue
 
 
-def _smallest_banks(options: dict[str, Any]) -> Design:
+def with_smallest_banks(options: dict[str, Any]) -> Design:
     """The design with one block RAM deep banks, where the user gave none."""
     rows, cols, lanes, bus = options["rows"], options["cols"], options["lanes"], options["bus_bits"]
     # At least as many entries each as a block RAM has; then exactly so many, once the design knows the width of an entry.
@@ -193,10 +193,10 @@ def _smallest_banks(options: dict[str, Any]) -> Design:
     banks = {name: size for name, size in generous.items() if name not in options}
     design = Design(**{"psum_bytes": 0, **banks, **options})
     depth = least_depth(design.family)
-    return design.with_(**{name: _bank_bytes(design, name.removesuffix("_bytes"), depth) for name in banks})
+    return design.with_(**{name: bank_bytes(design, name.removesuffix("_bytes"), depth) for name in banks})
 
 
-def _bank_bytes(design: Design, kind: str, depth: int) -> int:
+def bank_bytes(design: Design, kind: str, depth: int) -> int:
     """Total bytes of a kind's banks of ``depth`` entries."""
     return ceil_div(depth * design.bank_width_bits(kind) * design.bank_count(kind), 8)
 
@@ -245,15 +245,15 @@ def _bank_options(board: Board, layer: Layer, design: Design, fixed: dict[str, A
 
     psums = [0]
     if "psum_bytes" not in fixed and group.words > 1:
-        psums.append(_bank_bytes(design, "psum", 1024))
+        psums.append(bank_bytes(design, "psum", 1024))
     for psum in psums:
         base = design if "psum_bytes" in fixed else design.with_(psum_bytes=psum)
         for weight_depth in useful(whole_weights) if "weight_bytes" not in fixed else [0]:
-            sized = base.with_(weight_bytes=_bank_bytes(base, "weight", weight_depth)) if weight_depth else base
+            sized = base.with_(weight_bytes=bank_bytes(base, "weight", weight_depth)) if weight_depth else base
             if "input_bytes" in fixed:
                 options = [sized]
             else:
-                options = [sized.with_(input_bytes=_bank_bytes(sized, "input", depth)) for depth in useful(whole_input)]
+                options = [sized.with_(input_bytes=bank_bytes(sized, "input", depth)) for depth in useful(whole_input)]
             fitting = [option for option in options if not overshoot(option, board)]
             if fitting:
                 yield fitting[-1]
@@ -267,7 +267,7 @@ def _nothing_fits(board: Board, layer: Layer, fixed: dict[str, Any]) -> InputErr
         for design in _styles(options):
             check_fits(design, board)
         style = {"multiplier": Multiplier.LUT, "output_multiplier": OutputMultiplier.SERIAL, "drains": options["lanes"]}
-        _smallest_banks({**style, **options})
+        with_smallest_banks({**style, **options})
     except InputError as error:
         if error.where != "design.drains" or "lanes" in fixed:
             return error

@@ -202,7 +202,8 @@ def test_readme_repeats_the_makefile():
 
 
 def test_pages_show_commands_of_every_kind():
-    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "boards", "networks", "sweep", "export", "memory"}
+    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "boards", "networks", "sweep", "export",
+                                                          "explain", "roofline", "memory"}
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dse.cli import boards, emit, export, memory, networks, simulate, sweep, synth
+from dse.cli import boards, emit, explain, export, memory, networks, roofline, simulate, sweep, synth
 
 MISMATCH, BAD_INPUT, TOOL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -28,6 +28,8 @@ app.command("emit")(emit.emit)
 app.command("synth")(synth.synth)
 app.command("boards")(boards.boards)
 app.command("networks")(networks.networks)
+app.command("explain")(explain.explain)
+app.command("roofline")(roofline.roofline)
 app.command("export")(export.export)
 app.command("memory")(memory.memory)
 

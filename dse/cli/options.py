@@ -43,6 +43,8 @@ DesignFile = Annotated[str | None, typer.Option("--design", metavar="FILE", help
 ScaleSimConfig = Annotated[str | None, typer.Option("--scalesim-config", metavar="FILE", show_default=False, help=(
     "A SCALE-Sim .cfg: its array and SRAM sizes to start from, and its own count of cycles beside ours."))]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random tensors.")]
+Plot = Annotated[str | None, typer.Option("--plot", metavar="FILE", show_default=False, help=(
+    "Write a picture too: .svg, .png or .pdf (needs the extra report)."))]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 
 

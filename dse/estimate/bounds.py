@@ -14,9 +14,12 @@ def compulsory_bytes(design: Design, layer: Layer) -> int:
 
     Elements at their own width; padding of words, the program and the output stage's parameters are not compulsory.
     """
-    bits = (layer.weights * design.weight_bits + layer.outputs * design.activation_bits
-            + used_inputs(layer) * design.activation_bits)
-    return bits // 8
+    return compulsory_bits(layer, design.weight_bits, design.activation_bits) // 8
+
+
+def compulsory_bits(layer: Layer, weight_bits: int, activation_bits: int) -> int:
+    """The same in bits, of a layer with elements so wide."""
+    return layer.weights * weight_bits + (layer.outputs + used_inputs(layer)) * activation_bits
 
 
 def used_inputs(layer: Layer) -> int:

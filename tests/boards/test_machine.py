@@ -32,7 +32,7 @@ def test_a_machine_of_ones_own(tmp_path):
     ("{int8: 1000, fp16: {value: 500, source: page 2}}", "5",
      "peak_gops: must be a mapping, got 5; allowed: a mapping of names to figures"),
     ("devices: 4", "device: 4", "device: unknown key, got 4; allowed: name, title, peak_gops, memory_mb_s, memory_mib, devices, link, "
-                                "link_mb_s, source, trust, notes; nearest valid key: `devices`"),
+                                "link_mb_s, clock_mhz, source, trust, notes; nearest valid key: `devices`"),
 ])
 def test_errors_name_the_file_and_the_key(tmp_path, old, new, expected):
     path = tmp_path / "my.yaml"

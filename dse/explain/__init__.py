@@ -1,0 +1,1 @@
+"""Explanations: every number of a prediction as a formula with its values."""
