@@ -27,8 +27,8 @@ CASES = [
     (SMALL, "papilio-pro", {}),
     (SMALL, "papilio-pro", {"rows": 2, "cols": 2, "lanes": 2, "input_bytes": 512, "weight_bytes": 512, "psum_bytes": 2048}),
     ("conv K=32 C=32 OY=5 OX=9 FY=3 FX=3 S=2 P=1 G=32", "atlys", {"rows": 4, "cols": 4}),
-    ("conv K=12 C=24 OY=11 OX=6 FY=1 FX=1 B=2", "arty-a7-35", {}),
-    ("linear K=10 C=300", "icebreaker", {}),
+    ("conv K=12 C=24 OY=11 OX=6 FY=1 FX=1 B=2", "arty-a7-35", {"rows": 4, "cols": 6, "lanes": 2}),
+    ("linear K=10 C=300", "icebreaker", {"rows": 2, "cols": 2, "lanes": 1}),
 ]
 LITERALS = {"0", "1", "2", "3", "6", "8", "9", "10", "1000"}
 """Bits in a byte, ops in a MAC, decimal prefixes, and the ends of loops. Any other number must have a name."""
