@@ -243,7 +243,7 @@ def write_netlist(component: wiring.Component, part: Part, folder: Path) -> None
 
 def netlist_flow(part: Part, top: str) -> list[str]:
     """The Yosys commands that make ``top.json`` of the module ``top``, once it is read."""
-    return [f"{part.flow} -top {top}", *DISSOLVE, "write_json top.json"]
+    return [f"{part.flow} -top {top}", DISSOLVE, "flatten", "clean", "write_json top.json"]
 
 
 def place_command(part: Part, *, seed: int, target_mhz: float) -> list[str]:

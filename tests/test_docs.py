@@ -202,7 +202,7 @@ def test_readme_repeats_the_makefile():
 
 
 def test_pages_show_commands_of_every_kind():
-    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "boards", "networks", "sweep", "export",
+    assert {arguments[0] for arguments in commands()} == {"simulate", "emit", "synth", "boards", "networks", "sweep", "export",
                                                           "explain", "roofline", "memory"}
 
 
