@@ -132,7 +132,7 @@ def _control_logic(design: Design, entries: Mapping[str, Number]) -> Counts:
     return {
         "one": 1,
         "addresses": 8 * words_in + 4 * words_w + 4 * entries_in + 4 * entries_w + (1 + lanes) * entries_out,
-        "lanes": (lanes - 1) * (8 * COORDINATE_BITS + 2 * entries_in),
+        "lanes": (lanes - 1) * (10 * COORDINATE_BITS + 2 * entries_in),
         "rows": design.rows * (3 + (slot_bits(design) if has_columns(design) else 0)),
         "columns": design.rows * design.cols * -(-2 * slot_bits(design) // inputs) if has_columns(design) else 0,
         "words": spread,
