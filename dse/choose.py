@@ -161,7 +161,7 @@ def _styles(options: dict[str, Any]) -> Iterator[Design]:
     if "multiplier" in options:
         multipliers = (options["multiplier"],)
     else:
-        # DSP counts are exact and LUT counts rough estimates, so arrays of LUT multipliers are only chosen where DSPs cannot serve.
+        # DSP counts are exact and LUT counts estimates, so arrays of LUT multipliers are only chosen where DSPs cannot serve.
         in_dsps = Design.fits_dsp(options["family"], options["weight_bits"], options["activation_bits"])
         multipliers = (Multiplier.DSP, Multiplier.DSP_PAIR) if in_dsps else (Multiplier.LUT,)
     outputs = (options["output_multiplier"],) if "output_multiplier" in options else (OutputMultiplier.SERIAL, OutputMultiplier.DSP)

@@ -18,7 +18,7 @@ from hdl.choices import (
 from hdl.choices import parse_array as parse_array  # part of what this module offers
 from hdl.choices import parse_precision as parse_precision
 from hdl.errors import InputError, nearest
-from hdl.family import DISTRIBUTED_WIDTHS, dsp_blocks, dsp_operand_bits
+from hdl.family import DISTRIBUTED_WIDTHS, DSP_RULES, dsp_blocks, dsp_operand_bits
 from hdl.multiplier_checks import check_multiplier
 from hdl.multiply import chunk_bits, dsp_chunks
 from hdl.options import choice_option, enum_option, integer_option
@@ -179,7 +179,8 @@ class Design:
         if self.multiplier is Multiplier.LUT:
             return 0
         if self.multiplier is Multiplier.DSP_PAIR:
-            return self.macs_per_cycle // 2
+            # Of a block's product the two rows' terms are used; synthesis cuts it to them before it asks whether it is wide enough.
+            return self.macs_per_cycle // 2 if 2 * self.term_bits >= DSP_RULES[self.family][-1].min_product else 0
         return self.macs_per_cycle * dsp_blocks(self.family, self.weight_operand_bits, self.activation_operand_bits)
 
     @property

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from boards.schema import Board
 from dse.estimate.bounds import communication_lower_bound_bytes, compulsory_bytes
+from dse.estimate.calibration import calibration
 from dse.estimate.resources import Resources, usable
 from dse.simulate import LayerReport
 from hdl.design import Design
@@ -46,7 +47,7 @@ def design_table(workload: str, design: Design, resources: Resources, tiling: st
         ("external channel", f"{design.bus_bits} bits at {design.clock_mhz:g} MHz"),
         ("DSP blocks", f"{resources.dsps} of {have['dsps']}"),
         ("block RAMs (18 Kb)", f"{resources.block_rams} of {have['block_rams']}"),
-        ("LUTs, FFs", f"{resources.luts:,} of {have['luts']:,}, {resources.ffs:,} of {have['ffs']:,} (estimate)"),
+        ("LUTs, FFs", f"{resources.luts:,} of {have['luts']:,}, {resources.ffs:,} of {have['ffs']:,} ({calibration(design.family).label})"),
         ("tiling", tiling),
     ])
 

@@ -1,89 +1,57 @@
-"""Resources of a design: DSP blocks and block RAMs exactly, LUTs and FFs as a rough estimate.
+"""Resources of a design: DSP blocks, block RAMs and distributed RAM exactly, look-up tables and flip-flops as an estimate.
 
-The LUT and FF figures are fitted by hand to a few syntheses (Yosys 0.70, ``synth_xilinx -family xc6s``; `benchmarks/area.py`): up
-to 30 % above what synthesis gives, enough to leave out arrays that cannot fit. They are estimates, and every output says so.
+The estimate counts what the design is made of (:mod:`dse.estimate.structure`) and weighs it with coefficients that are fitted to synthesis
+for each family (:mod:`dse.estimate.calibration`). How good it is: ``docs/resources.md``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log2
+
+import numpy as np
 
 from boards.schema import Board
-from hdl.design import Accumulate, Design, Multiplier, OutputMultiplier
+from dse.estimate.calibration import calibration
+from dse.estimate.structure import Counts, Number, entry_bits, flip_flops, look_up_tables
+from hdl.design import Design
 from hdl.errors import InputError
 from hdl.family import block_ram
-from hdl.mapping import ceil_div
-
-CONTROL_LUTS = 1200
-"""Sequencer, issue unit, memory channel, counters apart."""
-COUNTER_LUTS = 260
-CONTROL_FFS = 2600
-CHAINING_LUTS, CHAINING_LUTS_A_LANE = 153, 65  # the second is of each lane but the first
-CHAINING_FFS, CHAINING_FFS_A_LANE = 129, 55
-"""As synthesised with and without: 149 look-up tables and 126 flip-flops more for 4x4x1, 239 and 245 for 2x2x2, 348 and 290 for 2x2x4."""
-OUTPUT_LUTS = {OutputMultiplier.SERIAL: 200, OutputMultiplier.DSP: 150, OutputMultiplier.LUT: 800}
 
 
 @dataclass(frozen=True)
 class Resources:
-    """``dsps`` and ``block_rams`` (in units of :func:`hdl.family.block_ram`) are exact; ``luts`` and ``ffs`` are rough estimates, of
-    Spartan-6 at that."""
+    """``dsps``, ``block_rams`` (in units of :func:`hdl.family.block_ram`) and ``distributed_rams`` (cells) are exactly those of synthesis;
+    ``luts`` and ``ffs`` are estimates (LUT1 to LUT6, ECP5's CCU2C as two, those that are RAM apart)."""
 
     luts: int
     ffs: int
     dsps: int
     block_rams: int
+    distributed_rams: int = 0
 
 
+@lru_cache(maxsize=4096)
 def estimate_resources(design: Design) -> Resources:
-    luts = CONTROL_LUTS + (COUNTER_LUTS if design.counters else 0) + _array_luts(design) + _drain_luts(design)
-    ffs = CONTROL_FFS + 14 * design.lanes + _array_ffs(design) + 120 * design.drains
-    if design.chaining:
-        luts += CHAINING_LUTS + CHAINING_LUTS_A_LANE * (design.lanes - 1)
-        ffs += CHAINING_FFS + CHAINING_FFS_A_LANE * (design.lanes - 1)
-    return Resources(int(luts), int(ffs), design.dsps, design.block_rams)
+    """What a design takes of a device of its family."""
+    luts, ffs = estimate_logic(design, entry_bits(design))
+    return Resources(luts, ffs, design.dsps, design.block_rams, design.distributed_rams)
 
 
-def _array_luts(design: Design) -> float:
-    dots, cols, width = design.rows * design.lanes, design.cols, design.accumulator_bits
-    readout = design.drains * width * ceil_div(design.drain_steps, 4) * 0.7
-    if design.is_xnor:
-        return dots * (2.1 * cols + 12) + design.lanes * 20 + readout
-    multiply = 0.0
-    if design.multiplier is Multiplier.LUT:
-        multiply = design.macs_per_cycle * lut_multiplier_luts(design.weight_bits, design.activation_bits)
-    operands = design.lanes * cols * (design.activation_bits + 1) + design.rows * cols
-    if design.accumulate is Accumulate.TREE:
-        adders = dots * ((cols - 1) * (design.product_bits + log2(max(2, cols)) / 2) + width)
-        return multiply + operands + adders + readout
-    adders = 0 if design.multiplier is Multiplier.DSP else design.macs_per_cycle * width
-    return multiply + operands + adders + readout * cols + design.drains * (cols - 1) * width
+def estimate_logic(design: Design, entries: Mapping[str, Number]) -> tuple[Number, Number]:
+    """(look-up tables, flip-flops) of a design whose banks have entries of so many address bits.
+
+    ``entries``: by kind, as :func:`dse.estimate.structure.entry_bits` has them; numbers, or arrays of one length, and then the results
+    are arrays, too. The bank sizes of ``design`` itself do not count.
+    """
+    costs = calibration(design.family)
+    return _weighed(look_up_tables(design, entries), costs.luts), _weighed(flip_flops(design, entries), costs.ffs)
 
 
-def lut_multiplier_luts(weight_bits: int, activation_bits: int) -> float:
-    """Rows of partial products, the first level of which adds two rows a LUT."""
-    if weight_bits == 1 or activation_bits == 1:
-        return weight_bits + activation_bits + 1
-    rows = weight_bits
-    return (rows - 1) * (activation_bits + 3)
-
-
-def _array_ffs(design: Design) -> float:
-    dots, cols, width = design.rows * design.lanes, design.cols, design.accumulator_bits
-    if design.is_xnor:
-        return dots * (1.1 * cols + 2 * width) + design.rows * cols + design.lanes * cols
-    operands = design.rows * cols * design.weight_operand_bits + design.lanes * cols * design.activation_operand_bits
-    if design.accumulate is Accumulate.PER_COLUMN:
-        return operands + design.macs_per_cycle * width
-    return operands + dots * ((cols - 1) * (design.product_bits + 1) + 2 * width)
-
-
-def _drain_luts(design: Design) -> float:
-    if design.has_threshold_output:
-        return design.drains * 2 * design.accumulator_bits
-    return design.drains * (OUTPUT_LUTS[design.output_multiplier] + design.accumulator_bits + 40)
+def _weighed(counts: Counts, costs: Mapping[str, float]) -> Number:
+    total: Number = sum(costs[name] * count for name, count in counts.items())
+    return np.rint(total).astype(np.int64) if isinstance(total, np.ndarray) else round(total)
 
 
 @lru_cache(maxsize=256)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards.schema import Board
-from dse.estimate.resources import estimate_resources, usable
+from dse.estimate.resources import estimate_logic, usable
 from dse.schedule.banks import BANKS
 from dse.sweep.axis import ARRAY_AXES, BANK_AXES, Axis
 from dse.sweep.constraints import RESOURCES
 from dse.sweep.expression import Expression
-from dse.sweep.family import Family, bank_shapes, bank_sizes, fixed_block_rams
+from dse.sweep.family import Family, bank_shapes, bank_sizes, entry_bits, fixed_block_rams
 from dse.sweep.workload import Workload
 from hdl.design import Design, Multiplier, parse_precision
 from hdl.errors import InputError
@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 MAX_POINTS = 20_000_000
 OPTIONS = ("rows", "cols", "lanes", "weight_bits", "activation_bits", "accumulator_bits", "multiplier", "accumulate", "drains",
            "output_multiplier", "distributed_depth", "chaining", "bus_bits", "clock_mhz")
-LOGIC, BLOCK_RAMS = "logic", "block_rams"
+DSPS, BLOCK_RAMS = "dsps", "block_rams"
 BITS = ("weight_bits", "activation_bits")
 BOARD_NAMES = tuple(f"usable_{name}" for name in RESOURCES)
 """What the board lets a design use, for expressions."""
@@ -90,10 +90,10 @@ class Enumerator:
         self._schedule_conditions()
 
     def _schedule_conditions(self) -> None:
-        """Each condition goes where all that it names is known first: an axis, the logic of the array, or the block RAM of the banks."""
-        steps = [*self.order, LOGIC, *self.bank_order, BLOCK_RAMS]
+        """Each condition goes where all that it names is known first: an axis, the array's DSP blocks, or what all takes with its banks."""
+        steps = [*self.order, DSPS, *self.bank_order, BLOCK_RAMS]
         self.conditions: dict[str, list[Expression]] = {name: [] for name in steps}
-        stage = {name: "precision" for name in BITS} | {name: LOGIC for name in RESOURCES if name != BLOCK_RAMS}
+        stage = {name: "precision" for name in BITS} | {name: BLOCK_RAMS for name in RESOURCES if name != DSPS}
         for condition in self.space.where:
             needs = {stage.get(name, name) for name in condition.names} - set(BOARD_NAMES)
             self.conditions[max(needs, key=steps.index, default=steps[0])].append(condition)
@@ -145,10 +145,9 @@ class Enumerator:
             value = f" ({error.value!r})" if error.has_value else ""
             self.found.drop(option, len(next(iter(self._bank_columns(env).values()))), f"{error.what}{value}")
             return
-        if self.conditions[LOGIC] or self.conditions[BLOCK_RAMS]:
-            logic = estimate_resources(base)  # banks take no logic
-            env = {**env, "dsps": logic.dsps, "luts": logic.luts, "ffs": logic.ffs}
-            if not all(condition.evaluate(env) for condition in self.conditions[LOGIC]):
+        if self.conditions[DSPS] or self.conditions[BLOCK_RAMS]:
+            env = {**env, DSPS: base.dsps}
+            if not all(condition.evaluate(env) for condition in self.conditions[DSPS]):
                 return
         banks, columns = self._legal_banks(base, self._bank_columns(env))
         if self.conditions[BLOCK_RAMS]:
@@ -197,7 +196,7 @@ class Enumerator:
 
     def _legal_banks(self, base: Design, columns: dict[str, Integers]) -> tuple[Integers, dict[str, Integers]]:
         """(n, 4) bytes that ``Design`` takes, and the columns of these rows with their block RAMs; the others are counted as dropped."""
-        sizes, rams, legal = [], [], np.ones(self.last_count, bool)
+        sizes, rams, entries, legal = [], [], {}, np.ones(self.last_count, bool)
         code, tied = np.zeros(self.last_count, np.int64), False
         for kind in BANKS:
             width, count = base.bank_width_bits(kind), base.bank_count(kind)
@@ -215,10 +214,13 @@ class Enumerator:
             tied |= len(kinds) < len(values)
             code = code * len(kinds) + alike[place]
             sizes.append(asked[place])
+            entries[kind] = depths[place]
             rams.append(blocks[place])
         if tied:
             legal &= np.isin(np.arange(len(code)), np.unique(code, return_index=True)[1])
         columns = {**columns, BLOCK_RAMS: fixed_block_rams(base) + np.sum(rams, axis=0)}
+        if any(condition.names & {"luts", "ffs"} for condition in self.conditions[BLOCK_RAMS]):
+            columns["luts"], columns["ffs"] = estimate_logic(base, entry_bits(entries))
         banks = np.stack(sizes, axis=1)
         return (banks, columns) if legal.all() else (banks[legal], {name: values[legal] for name, values in columns.items()})
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boards.schema import Board
 from dse.choose import board_timing
 from dse.estimate.external_memory import excess
-from dse.estimate.resources import estimate_resources, usable
+from dse.estimate.resources import estimate_logic, usable
 from dse.schedule.axes import Sizes
 from dse.schedule.banks import BANKS, design_with_depths
 from dse.schedule.explore import LayerSpace, Objective
@@ -112,8 +112,8 @@ def _design_columns(family: Family, workload: Workload, board: Board) -> dict[st
 
 
 def _resources(family: Family, board: Board, constraints: Constraints) -> dict[str, Any]:
-    used, room = estimate_resources(family.design), usable(constraints.applied_to(board))  # banks take no logic
-    return {"dsps": used.dsps, "luts": used.luts, "ffs": used.ffs, "block_rams": family.block_rams(),
+    (luts, ffs), room = estimate_logic(family.design, family.entry_bits()), usable(constraints.applied_to(board))
+    return {"dsps": family.design.dsps, "luts": luts, "ffs": ffs, "block_rams": family.block_rams(),
             **{f"{name}_available": room[name] for name in RESOURCES}}
 
 

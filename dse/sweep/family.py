@@ -47,6 +47,10 @@ class Family:
         """(n, 4) entries of each bank: ``Design.bank_depth`` of every point; 0 where there is no psum RAM."""
         return np.stack([bank_shapes(self.design, kind, self.banks[:, at])[0] for at, kind in enumerate(BANKS)], axis=1)
 
+    def entry_bits(self) -> dict[str, Integers]:
+        """Kind of bank -> (n,) bits of its entries' addresses: what :func:`dse.estimate.resources.estimate_logic` takes."""
+        return entry_bits(dict(zip(BANKS, self.depths().T, strict=True)))
+
     def block_rams(self) -> Integers:
         """(n,) block RAMs: ``Design.block_rams`` of every point."""
         rams = [bank_shapes(self.design, kind, self.banks[:, at])[1] for at, kind in enumerate(BANKS)]
@@ -69,6 +73,11 @@ def bank_sizes(row: Any) -> dict[str, int]:
 def fixed_block_rams(design: Design) -> int:
     """Block RAMs that are not banks of data."""
     return design.bank_rams("parameter") + design.bank_rams("program")
+
+
+def entry_bits(depths: dict[str, Integers]) -> dict[str, Integers]:
+    """Address bits of entries from their number, a power of two by kind; 0 where there are none."""
+    return {kind: np.maximum(np.frexp(values)[1] - 1, 0) for kind, values in depths.items()}
 
 
 def bank_shapes(design: Design, kind: str, sizes_bytes: Integers) -> tuple[Integers, Integers]:
