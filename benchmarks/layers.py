@@ -19,6 +19,7 @@ LAYERS: list[tuple[str, str, dict[str, Any]]] = [
     # (layer, precision, fixed design options)
     ("conv K=192 C=192 OY=13 OX=13 FY=3 FX=3 S=1 P=1", "w8a8", {"array": "4x4x1"}),
     ("conv K=192 C=192 OY=13 OX=13 FY=3 FX=3 S=1 P=1", "w1a1", {}),
+    ("conv K=192 C=192 OY=13 OX=13 FY=3 FX=3 S=1 P=1", "w1a1", {"array": "8x64x2"}),
     ("linear K=1000 C=4096", "w8a8", {}),
     ("conv K=64 C=3 IY=224 IX=224 FY=7 FX=7 S=2 P=3", "w8a8", {}),
     ("conv K=32 C=32 IY=224 IX=224 FY=3 FX=3 P=1", "w8a8", {"array": "4x4x1"}),

@@ -68,6 +68,8 @@ def test_four_families(board, capsys, tmp_path):
     assert (resources["dsps"]["used"], resources["dsps"]["estimated"], resources["dsps"]["available"]) == (dsps, dsps, device.dsps.value)
     assert (resources["block_rams"]["used"], resources["block_rams"]["estimated"]) == (rams, rams)
     assert resources["luts"]["available"] == device.luts.value and 1000 < resources["luts"]["used"] < 3000
+    for name in ("luts", "ffs"):  # on no figure of ours: a change of the hardware that costs more shows here
+        assert abs(resources[name]["estimated"] / resources[name]["used"] - 1) <= 0.2
     assert resources["ffs"]["used"] == sum(count for kind, count in cells.items() if kind.startswith(("FD", "TRELLIS_FF", "SB_DFF")))
 
     written = json.loads((out / "synthesis.json").read_text())
