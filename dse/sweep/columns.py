@@ -23,6 +23,7 @@ COLUMNS: dict[str, Column] = {
     "index": Column(LONG, "", "position in the space, over all boards of the sweep"),
     "board": Column(TEXT, "", "board"),
     "workload": Column(TEXT, "", "workload"),
+    "family": Column(TEXT, "", "of the board's device: xc6s, xc7, xcup, ecp5, ice40 or gowin"),
     "rows": Column(INT, "", "output channels in parallel"),
     "cols": Column(INT, "", "input channels in parallel"),
     "lanes": Column(INT, "", "bands of output rows in parallel"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -40,11 +41,17 @@ def run_scheduler(compute: Callable[[Any, Any], bytes], job: object, chunks: Seq
         raise InputError("needs the package `distributed`", where="--scheduler", value=address,
                          suggestion="pip install 'nearmac[distributed]'") from None
     with _quiet():
+        client, reason = None, ""
         try:
             client = Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"no scheduler answers ({_first_line(error)})", where="--scheduler", value=address,
-                             suggestion="start one with `dask scheduler`, and workers with `dask worker ADDRESS`") from None
+            reason = _first_line(error)
+        if client is None:
+            # The client that failed closes itself when it is collected. While another one starts, that would wait for a lock that the same
+            # thread holds: so it goes here, and no exception keeps it.
+            gc.collect()
+            raise InputError(f"no scheduler answers ({reason})", where="--scheduler", value=address,
+                             suggestion="start one with `dask scheduler`, and workers with `dask worker ADDRESS`")
         positions = iter(range(len(chunks)))
         where: dict[Any, int] = {}
         running = as_completed(loop=client.loop)

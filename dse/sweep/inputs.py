@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 """Of the files of a sweep; counts up when their meaning changes."""
 SHOWN = 3
 PACKAGES = ("boards", "hdl", "sim", "dse")

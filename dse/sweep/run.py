@@ -220,12 +220,17 @@ def _compute_missing(directory: SweepDirectory, job: Job, chunks: Sequence[Chunk
         results = run_here(compute, job, missing)
     if progress:
         progress(done, total)
-    with closing(results):
-        for at, data in results:
-            directory.store.write(missing[at].at, data)
-            done += missing[at].points
-            if progress:
-                progress(done, total)
+    try:
+        with closing(results):
+            for at, data in results:
+                directory.store.write(missing[at].at, data)
+                done += missing[at].points
+                if progress:
+                    progress(done, total)
+    except KeyboardInterrupt:
+        if progress:  # it may have come between writing a chunk and counting it
+            progress(total - sum(chunks[at].points for at in directory.store.missing(len(chunks))), total)
+        raise
 
 
 # -- results ----------------------------------------------------------------------------------------------------------

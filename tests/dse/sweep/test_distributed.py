@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 
 import distributed
 import pytest
@@ -53,6 +54,19 @@ def test_an_address_where_nobody_answers(monkeypatch):
 def test_what_is_no_address(address):
     with pytest.raises(InputError, match="^--scheduler: no scheduler answers"):
         list(run_scheduler(square, 0, [1], address))
+
+
+def test_a_client_that_failed_is_gone():
+    """It would close itself whenever it is collected: while another starts, in the same thread, for ever."""
+    before = {id(found) for found in gc.get_objects() if isinstance(found, distributed.Client)}
+    gc.disable()
+    try:
+        with pytest.raises(InputError) as caught:
+            list(run_scheduler(square, 0, [1], "nonsense://host:1"))
+        left = [found for found in gc.get_objects() if isinstance(found, distributed.Client) and id(found) not in before]
+    finally:
+        gc.enable()
+    assert not left and caught.value.__context__ is None
 
 
 def test_without_the_extra(monkeypatch):

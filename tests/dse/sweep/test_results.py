@@ -13,6 +13,7 @@ from dse.sweep.evaluate import evaluate_family, unevaluated
 from dse.sweep.pareto import Goal
 from dse.sweep.results import Tally, design_of, pareto_front, read_front, write_front, write_points
 from dse.sweep.space import Space
+from dse.workload.layer_file import load_design
 from tests.dse.sweep.example import SPACE, workload
 
 GOALS = (Goal.SECONDS, Goal.FPS, Goal.LUTS)
@@ -101,3 +102,11 @@ def test_the_design_of_a_row(parts):
     families = space.enumerate(board, workload()).families
     designs = [family.point(at) for family in families for at in range(len(family))]
     assert [design_of(row) for row in pa.concat_tables(parts).to_pylist()] == designs
+
+
+def test_the_design_of_a_row_is_of_the_family_of_its_board(tmp_path):
+    board, space = load_board("arty-a7-35"), Space.from_dict({**SPACE, "rows": [1], "cols": [3], "precision": ["w8a8"]})
+    table = evaluate_family(space.enumerate(board, workload()).families[0], workload(), board)
+    write_front(table, tmp_path, tmp_path)
+    assert {str(design_of(row).family) for row in table.to_pylist()} == {"xc7"}
+    assert {str(load_design(path).family) for path in (tmp_path / "designs").iterdir()} == {"xc7"}
